@@ -1,16 +1,19 @@
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { afterAll, beforeAll } from 'vitest'
 import type { Idempotency, StoreReply, StoreRequest } from '../../src/core/connection/store.ts'
 import { decode } from '../../src/core/connection/upstash/reply.ts'
 import { encode } from '../../src/core/connection/upstash/script.ts'
 import { script } from '../../src/core/connection/upstash/script-text.ts'
+import { type CompiledCall, compiledCalls } from '../../src/core/connection/upstash/sets.ts'
 import type { ModelRequest } from '../model/model.ts'
 import { borrowRedis } from './borrow-redis.ts'
 import { completeRequests } from './complete-limit.ts'
 import { type Connection, openConnection } from './redis-connection.ts'
 
-/** The script without Upstash's flag, which stock Redis refuses. */
-const stockScript = script.replace(/^#!lua[^\n]*\n/, '')
+/** A script without Upstash's flag, which stock Redis refuses. */
+const withoutFlag = (text: string) => text.replace(/^#!lua[^\n]*\n/, '')
+const stockScript = withoutFlag(script)
 
 /** One call as an EVAL command, for a client that has not loaded the script. */
 export function callOf(requests: ModelRequest[]): string[] {
@@ -23,6 +26,7 @@ export interface Server {
   send(...command: string[]): Promise<unknown>
   /** Calls the script. Returns the raw reply: a list of integers, or an error. */
   evaluate(keys: string[], args: string[]): Promise<unknown>
+  /** Decides with the general script and, where there is one, every other time with a compiled script: both serve the same keys. */
   decide(requests: ModelRequest[], now?: number, once?: Idempotency): Promise<StoreReply>
   /** How often Redis executed each command for a call. Upstash bills each of them. No other call may run meanwhile. */
   commands(...call: Parameters<Server['decide']>): Promise<Record<string, number>>
@@ -35,6 +39,7 @@ export function useServer(): Server {
   let redis: Awaited<ReturnType<typeof borrowRedis>> | undefined
   const clients: Connection[] = []
   let sha = ''
+  let turn = 0
 
   beforeAll(async () => {
     redis = await borrowRedis()
@@ -46,13 +51,25 @@ export function useServer(): Server {
     await redis?.stop()
   })
 
+  /** Loads and calls a script, in one tick. */
+  function run({ script, keys, args }: CompiledCall): Promise<unknown> {
+    const text = withoutFlag(script.text)
+    const name = createHash('sha1').update(text).digest('hex')
+    void server.send('SCRIPT', 'LOAD', text)
+    return server.send('EVALSHA', name, `${keys.length}`, ...keys, ...args)
+  }
+
   const server: Server = {
     send: (...command) => clients[0]!.sendCommand(command),
     evaluate: (keys, args) => server.send('EVALSHA', sha, `${keys.length}`, ...keys, ...args),
     async decide(requests, now, once) {
       const complete = completeRequests(requests, now ?? Date.now()) as StoreRequest[]
+      turn += 1
+      const compiled = once || turn % 2 === 0 ? undefined : compiledCalls()(complete, now)
+      const answer = compiled && (await run(compiled))
       const { keys, args } = encode(complete, now, once)
-      const reply = decode(await server.evaluate(keys, args), complete, once)
+      // A compiled script declines with null.
+      const reply = decode(answer ?? (await server.evaluate(keys, args)), complete, once)
       assert(reply, 'The reply of the script violates its contract.')
       return reply
     },
@@ -61,7 +78,7 @@ export function useServer(): Server {
       await server.decide(...call)
       const stats = String(await server.send('INFO', 'commandstats'))
       const counted = [...stats.matchAll(/cmdstat_([^:]+):calls=(\d+)/g)]
-        .filter(([, name]) => name !== 'config|resetstat' && name !== 'info')
+        .filter(([, name]) => !/^(config|info|script)/.test(name!))
         .map(([, name, calls]) => [name, Number(calls)])
       return Object.fromEntries(counted)
     },

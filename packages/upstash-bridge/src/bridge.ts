@@ -62,8 +62,8 @@ export type BridgeOptions = RedisTarget & {
   pipelineTimeout?: number | undefined
   /**
    * The time in ms since the epoch, for tests that move it. The bridge passes it to scripts that take the time as their
-   * first argument, or as its end after a colon like that of Sluice, wherever the time is empty. Other commands, and the
-   * TTL of keys, follow the clock of Redis. Defaults to no change: such a script reads the clock of Redis.
+   * first argument, or as its end after a colon like that of Sluice, wherever the time is empty, or absent if the script
+   * allows it. Other commands, and the TTL of keys, follow the clock of Redis. Defaults to no change: such a script reads the clock of Redis.
    */
   clock?: () => number
 }

@@ -12,8 +12,11 @@ type Script = {
   ours: string
   guarded: boolean
   onlyLine: string
-  /** True if the script takes the time as its first argument, or as the end of it after a colon, and reads the clock if it is empty. */
-  timed: boolean
+  /**
+   * Set if the script takes the time as its first argument, or as the end of it after a colon, and reads the clock if it is empty; with
+   * `absent` also if there is no argument.
+   */
+  timed: 'empty' | 'absent' | undefined
 }
 
 /** Maximum number of scripts to remember. Evicts the least recently used. */
@@ -22,6 +25,8 @@ const CAPACITY = 10_000
 const TEXTS = 200
 const TEXT_SIZE = 65_536
 
+/** Lua code that compares the first argument with an empty text, also if it is absent. */
+const ABSENT_TIME = /\(ARGV\s*\[\s*1\s*\]\s*or\s*(''|"")\s*\)\s*==\s*\1/
 /**
  * Lua code that compares the first argument with an empty text, or matches it with a pattern whose last part is a number that may be
  * empty, and code that reads the clock.
@@ -93,9 +98,9 @@ export class Scripts {
   /** Fills in an empty time. @param rest the number of keys, the keys and the arguments */
   #withTime(script: Script, rest: Command): Command {
     const index = 1 + Number(rest[0])
-    const first = rest[index]?.toString()
-    if (!this.clock || !script.timed || !/^([\w:]*:)?$/.test(first ?? '-')) return rest
-    return rest.with(index, `${first}${this.clock()}`)
+    const first = rest[index]?.toString() ?? (script.timed === 'absent' ? '' : '-')
+    if (!this.clock || !script.timed || !/^([\w:]*:)?$/.test(first)) return rest
+    return rest.toSpliced(index, 1, `${first}${this.clock()}`)
   }
 
   /** Translates a script and remembers it by the SHA-1 of the client's text. */
@@ -114,8 +119,9 @@ export class Scripts {
     const guarded = this.table !== undefined && !this.#unguardable.has(theirs)
     const ours = guarded ? guardScript(first, code, locking, this.table!) : first + code
     const text = Buffer.from(ours, 'latin1')
-    const timed = EMPTY_TIME.test(code) && CLOCK.test(code)
-    const script = { theirs, ours: sha1(text), guarded, onlyLine, timed }
+    const form = ABSENT_TIME.test(code) ? 'absent' : EMPTY_TIME.test(code) ? 'empty' : undefined
+    const timed = CLOCK.test(code) ? form : undefined
+    const script: Script = { theirs, ours: sha1(text), guarded, onlyLine, timed }
     remember(this.#known, theirs, script, CAPACITY)
     if (text.length <= TEXT_SIZE) remember(this.#texts, theirs, text, TEXTS)
     return { script, text }

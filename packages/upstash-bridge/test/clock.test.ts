@@ -38,6 +38,15 @@ test('A script with an empty time at the end of its first argument gets the time
   expect(await stack.command('eval', IN_HEADER, 0, 'm:7')).toEqual({ result: 'm7' })
 })
 
+test('A script that allows an absent time gets the time of the clock as its first argument.', async () => {
+  const script = `local now = ARGV[1]
+if (ARGV[1] or '') == '' then now = redis.call('TIME')[1] end
+return now .. #ARGV`
+  expect(await stack.command('eval', script, 1, 'k')).toEqual({ result: '421' })
+  expect(await stack.command('eval', script, 1, 'k', '', 'x')).toEqual({ result: '422' })
+  expect(await stack.command('eval', script, 1, 'k', '7')).toEqual({ result: '71' })
+})
+
 test('A time that the caller sends stays unchanged.', async () => {
   expect(await stack.command('eval', TIMED, 0, '7', 'x')).toEqual({ result: '7 x' })
 })

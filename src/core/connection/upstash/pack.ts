@@ -68,14 +68,17 @@ function withoutLeadingFollows(list: StoreRequest[]): StoreRequest[] {
   return list.map((request, index) => (index < leading ? { ...request, mode: 'take' } : request))
 }
 
-/** @throws {StoreError} `internal` if a value is invalid */
+/**
+ * The call of the general script.
+ * @throws {StoreError} `internal` if a value is invalid
+ */
 export const callOf = (
   { lists, idempotency }: Pack,
   now?: number,
   namespace?: string,
 ): ScriptCall => encode(joined(lists), now, idempotency, namespace)
 
-const joined = (lists: StoreRequest[][]) => (lists.length === 1 ? lists[0]! : lists.flat())
+export const joined = (lists: StoreRequest[][]) => (lists.length === 1 ? lists[0]! : lists.flat())
 
 /** Divides the answer to a call into one reply for each list. */
 export function repliesOf({ lists, idempotency }: Pack, answer: unknown): StoreResult[] {

@@ -1,12 +1,15 @@
 /** The store on one Upstash database. */
 import { isRestUrl } from '../../base/bindings.ts'
 import type { Command, CommandAnswer, SendCommands } from '../../base/commands.ts'
+import { sha1 } from '../../base/digest.ts'
 import { asStoreError, StoreError } from '../../base/errors.ts'
 import { isCloudflare } from '../../base/runtime.ts'
 import type { CallObserver } from '../observed-call.ts'
 import { LATE_MS, type Store, type StoreOptions, type StoreResult } from '../store.ts'
-import { callOf, type Pack, pack, repliesOf, unpack } from './pack.ts'
+import { callOf, joined, type Pack, pack, repliesOf, unpack } from './pack.ts'
+import type { ScriptCall } from './script.ts'
 import { script, scriptSha } from './script-text.ts'
+import { compiledCalls, type Script } from './sets.ts'
 import { refusal, restSender, toStoreError } from './transport.ts'
 
 /** One database. */
@@ -26,7 +29,7 @@ export interface UpstashOptions extends UpstashDatabase {
   clock?: 'store' | 'edge'
   /** A part of every key that separates applications on one database. Defaults to none. */
   namespace?: string | undefined
-  /** Called when the database has lost the script and gets it again. */
+  /** Called when the database has lost a script and gets it again. */
   onReload?: () => void
   /** Measures each HTTP request. Defaults to none. */
   observer?: CallObserver | undefined
@@ -40,8 +43,17 @@ export interface UpstashStore extends Store {
   decidePacks(packs: Pack[], options?: StoreOptions): Promise<StoreResult[]>
 }
 
-/** The reply of the script to one call, or an error. reply.ts checks its form. */
+/** One command of an HTTP request. */
+interface StoreCommand extends ScriptCall {
+  script: Script
+  /** Set if the script is a compiled one. To be called if it declines. */
+  declined?: () => void
+}
+
+/** The reply of a script to one call, or an error. reply.ts checks its form. */
 type ScriptAnswer = string | StoreError
+
+const general: Script = { text: script, sha: scriptSha }
 
 /** Creates a store on one Upstash database. With invalid options `decide` fails with `not-configured`. */
 export function createUpstashStore({
@@ -53,32 +65,48 @@ export function createUpstashStore({
   ...database
 }: UpstashOptions): UpstashStore {
   const send = senderOf(database)
-  let isLoaded = false // true once the database has run the script for this isolate
+  const compiledCall = compiledCalls()
+  /** The scripts that the database has run for this isolate. */
+  const loaded = new Set<Script>()
+
+  function callFor(
+    pack: Pack,
+    now: number | undefined,
+    isDeclined: boolean,
+  ): StoreCommand | StoreError {
+    try {
+      const isGeneral = isDeclined || pack.idempotency
+      const compiled = isGeneral ? undefined : compiledCall(joined(pack.lists), now, namespace)
+      return compiled ?? { script: general, ...callOf(pack, now, namespace) }
+    } catch (error) {
+      return asStoreError(error)
+    }
+  }
 
   /**
    * Runs packs in order, in one HTTP request. Never rejects: each list gets its reply or an error.
-   * @param isResent true if the database has lost the script. The packs did not run then, so nothing is charged twice.
+   * @param isResent true if the database has lost a script, or a compiled one has declined. Neither has charged anything
+   * @param declined the packs that a compiled script has declined
    */
   async function run(
     packs: Pack[],
     options: StoreOptions,
     deadline: AbortSignal | undefined,
     isResent = false,
+    declined = new Set<Pack>(),
   ): Promise<StoreResult[][]> {
     const now = options.now ?? (clock === 'edge' ? Date.now() : undefined)
-    // The first call carries the script, so that a cold start needs no second round trip.
-    const isEval = isResent || !isLoaded
-    const answers: (ScriptAnswer | undefined)[] = []
+    const calls = packs.map((pack) => callFor(pack, now, declined.has(pack)))
     const commands: Command[] = []
-    for (const pack of packs) {
-      try {
-        const { keys, args } = callOf(pack, now, namespace)
-        const head = isEval && commands.length === 0 ? ['eval', script] : ['evalsha', scriptSha]
-        commands.push([...head, keys.length, ...keys, ...args])
-        answers.push(undefined)
-      } catch (error) {
-        answers.push(asStoreError(error))
-      }
+    const carried = new Set<Script>()
+    for (const call of calls) {
+      if (call instanceof StoreError) continue
+      const { script, keys, args } = call
+      // The first call carries the script, so that a cold start needs no second round trip.
+      const isKnown = carried.has(script) || (loaded.has(script) && !isResent)
+      const head = isKnown && script.sha ? ['evalsha', script.sha] : ['eval', script.text]
+      carried.add(script)
+      commands.push([...head, keys.length, ...keys, ...args])
     }
     const observed = send && commands.length > 0 ? observer?.begin(packs) : undefined
     if (observed) options.onCall?.(observed.call)
@@ -90,24 +118,26 @@ export function createUpstashStore({
       const failure = toStoreError(error)
       sent = commands.map(() => failure)
     }
-    const replies: StoreResult[][] = []
-    const notRun: Pack[] = []
+    for (const script of carried) script.sha ??= await sha1(script.text)
     let next = 0
-    for (let index = 0; index < packs.length; index += 1) {
-      const pack = packs[index]!
-      const answer = answers[index] ?? toText(sent[next++]!)
-      answers[index] = answer
-      const some = repliesOf(pack, answer)
-      replies.push(some)
-      if (isMissingScript(answer)) notRun.push(pack)
-      else if (!(some[0] instanceof StoreError)) isLoaded = true
-    }
+    const answers = calls.map((call) => {
+      if (call instanceof StoreError) return call
+      const answer = toText(sent[next++]!, call)
+      if (!(answer instanceof StoreError)) loaded.add(call.script)
+      return answer
+    })
+    const replies = packs.map((pack, index) => repliesOf(pack, answers[index]!))
     observed?.end(replies, now !== undefined)
-    // Other nodes of a cluster may lack it too. Each time at least one of them gets it.
-    if (notRun.length === 0 || (isResent && notRun.length === packs.length)) return replies
-    if (!isResent) onReload?.()
-    const resent = await run(notRun, options, deadline, true)
-    return replies.map((some, index) => (isMissingScript(answers[index]!) ? resent.shift()! : some))
+
+    const missing = packs.filter((_, index) => hasCause(answers[index]!, 'NOSCRIPT'))
+    const refused = packs.filter((_, index) => hasCause(answers[index]!, DECLINED))
+    // Other nodes of a cluster may lack a script too. Each time at least one of them gets it.
+    const isStuck = isResent && missing.length === packs.length
+    if (isStuck || missing.length + refused.length === 0) return replies
+    if (!isResent && missing.length > 0) onReload?.()
+    const again = packs.filter((pack) => missing.includes(pack) || refused.includes(pack))
+    const resent = await run(again, options, deadline, true, new Set([...declined, ...refused]))
+    return packs.map((pack, index) => resent[again.indexOf(pack)] ?? replies[index]!)
   }
 
   /** All round trips of a call share one deadline. In a Worker a signal makes a call dearer by a tenth, and the runtime replaces it. */
@@ -148,8 +178,11 @@ export function createUpstashStore({
   return store
 }
 
-const isMissingScript = (answer: ScriptAnswer) =>
-  answer instanceof StoreError && answer.cause === 'NOSCRIPT'
+/** The cause of the error that stands for a declined call. */
+const DECLINED = 'declined'
+
+const hasCause = (answer: ScriptAnswer, cause: string) =>
+  answer instanceof StoreError && answer.cause === cause
 
 /** True if the call was not made, or the script refused it before its first write: it reads all keys first. */
 const hasChargedNothing = (reply: object) =>
@@ -199,9 +232,13 @@ const senderOf = ({ url, token, send }: UpstashDatabase): SendCommands | undefin
   send ?? (isRestUrl(url) && token ? restSender(url, token) : undefined)
 
 /** Checks that the reply begins with the time. */
-function toText(answer: CommandAnswer | StoreError): ScriptAnswer {
+function toText(answer: CommandAnswer | StoreError, { declined }: StoreCommand): ScriptAnswer {
   if (answer instanceof StoreError) return answer
   if ('error' in answer) return refusal(answer.error)
   const { result } = answer
+  if (result === null && declined) {
+    declined()
+    return new StoreError('redis-error', DECLINED)
+  }
   return typeof result === 'string' && /^\d/.test(result) ? result : new StoreError('bad-reply')
 }

@@ -143,8 +143,8 @@ describe('a list with an error', () => {
       http = await requestsOf(() => store.decideEach(lists))
     })
     expect(http).toBe(2)
-    // Three calls, then one call for each of the 43 lists of the second (42 of three keys, and the list of one key).
-    expect(commands).toMatchObject({ evalsha: 3 + 43, time: 3 + 43, set: 297 })
+    // Three calls, then one call for each of the 43 lists of the second (42 of three keys, and the list of one key, the first of its set).
+    expect(commands).toMatchObject({ evalsha: 3 + 42, eval: 1, time: 3 + 43, set: 297 })
     const alone = [[await unreadable()]]
     expect(await requestsOf(() => store.decideEach(alone))).toBe(1)
   })

@@ -77,7 +77,13 @@ describe('a call of the script', () => {
       mode: 'take',
       limits: three.map((policy) => ({ subject, terms: policy, cost: 1 })),
     }
-    await store.decide([{ ...request, mode: 'peek' }])
+    // The first call of each script is an EVAL.
+    const another = three.map((policy) => ({ subject: newSubject(), terms: policy, cost: 1 }))
+    await store.decide([{ mode: 'peek', limits: another }])
+    const other = newSubject()
+    await store.decide([
+      { mode: 'take', limits: another.map((limit) => ({ ...limit, subject: other })) },
+    ])
     const common = { evalsha: 1, time: 1, get: 1 }
     for (const [mode, expected] of [
       ['take', { ...common, set: 1 }],
