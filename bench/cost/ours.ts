@@ -5,6 +5,7 @@ import type { StoreRequest } from '../../src/core/connection/store.ts'
 import { decode } from '../../src/core/connection/upstash/reply.ts'
 import { encode } from '../../src/core/connection/upstash/script.ts'
 import { script } from '../../src/core/connection/upstash/script-text.ts'
+import { compiledCalls } from '../../src/core/connection/upstash/sets.ts'
 import { hashedSubjects } from '../../src/core/program/subject.ts'
 import { type Contender, LIMIT, type Question, WINDOW_MS } from './contender.ts'
 
@@ -21,6 +22,7 @@ const bucket: PolicyOptions = { name: 'per-ip-bucket', algorithm: 'token-bucket'
 /** @param batchSize requests of different clients in one call */
 function contender(algorithm: string, options: PolicyOptions[], batchSize = 1): Contender {
   const { policies } = parseConfig({ policies: options })
+  const compiledCall = compiledCalls()
 
   async function toRequests({ client, units = 1, peek = false }: Question) {
     const requests: StoreRequest[] = []
@@ -38,7 +40,11 @@ function contender(algorithm: string, options: PolicyOptions[], batchSize = 1): 
     decisions: batchSize,
     async ask(send, question) {
       const requests = await toRequests(question)
-      const reply = decode(await send({ script, ...encode(requests, question.at) }), requests)
+      const compiled = compiledCall(requests, question.at)
+      const call = compiled
+        ? { ...compiled, script: compiled.script.text }
+        : { script, ...encode(requests, question.at) }
+      const reply = decode(await send(call), requests)
       return reply?.states.flat().every(({ allowed }) => allowed) ?? false
     },
   }

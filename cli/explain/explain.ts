@@ -4,6 +4,8 @@ import { formatAddress } from '../../src/core/base/ip.ts'
 import { databasesOf } from '../../src/core/config/feature.ts'
 import type { Config, Policy } from '../../src/core/config/parse.ts'
 import type { KeyPart } from '../../src/core/config/schema/key.ts'
+import { isPlain } from '../../src/core/connection/upstash/sets.ts'
+import { limitsOf } from '../../src/core/decide/limit.ts'
 import { stagesOf } from '../../src/core/feature.ts'
 import { labelOf } from '../../src/core/program/key.ts'
 import { compileMatcher, isMatch, type Match } from '../../src/core/program/match.ts'
@@ -38,6 +40,8 @@ export interface Explanation {
    * charges, which are several if the readings of the path differ in a key part.
    */
   policies: Explained[]
+  /** The form of the script that decides the policies that apply (lua/README.md); null if none applies. */
+  script: 'compiled' | 'general' | null
   /** What the Worker would log, and further remarks about this request. */
   notes: string[]
 }
@@ -140,8 +144,18 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
     },
     denied: denied ?? null,
     policies: policies.map((one) => (isMatch(one) ? met(one, config) : whyNot(one, seen, config))),
+    script: await scriptFor(policies.filter(isMatch)),
     notes,
   }
+}
+
+/** A call with a lease, or with an enforced and a shadow policy, has several requests of one key, which need the general script. */
+async function scriptFor(matches: Match[]): Promise<Explanation['script']> {
+  if (matches.length === 0) return null
+  const limits = await limitsOf(matches, undefined, canonical)
+  const isOne = matches.length === 1 || matches.every(({ policy }) => policy.mode === 'enforce')
+  const hasLease = matches.some(({ policy }) => policy.lease)
+  return isOne && !hasLease && isPlain({ mode: 'take', limits }) ? 'compiled' : 'general'
 }
 
 function met({ policy, partitionKey, cost, floor, period }: Match, config: Config): Met {

@@ -5,7 +5,7 @@ import { entryText, lackingOf } from './why.ts'
 export const toJson = (explanation: Explanation): string =>
   harmless(JSON.stringify(explanation, null, 2))
 
-export function toText({ request, denied, policies, notes }: Explanation): string {
+export function toText({ request, denied, policies, script, notes }: Explanation): string {
   const { method, url, path, seenAs, ip, country, asn, colo, ja4, botScore, verifiedBot } = request
   const from = [
     ip ?? 'an unknown address',
@@ -22,10 +22,13 @@ export function toText({ request, denied, policies, notes }: Explanation): strin
     '',
     listsText(denied, policies),
     ...(policies.length > 0 ? ['', ...table(policies)] : []),
+    ...(script ? ['', `In Redis, ${SCRIPTS[script]} decides.`] : []),
     ...notes.map((note) => `\nNote: ${note}.`),
   ]
   return harmless(lines.join('\n'))
 }
+
+const SCRIPTS = { compiled: 'a compiled script', general: 'the general script' }
 
 function seenText(path: string, [first, ...more]: string[]): string {
   const others = more.map(quote).join(' or ')

@@ -89,6 +89,8 @@ yes      trial   limit  5 per 1s, sliding-window, in shadow
                  key    query:q = "\\u001b[31m"
                  cost   1
 
+In Redis, the general script decides.
+
 Note: the Worker itself responds to paths under /_sluice/, before any policy applies.
 `)
 })
@@ -129,6 +131,8 @@ yes      session   limit  5 per 1s, sliding-window
                    key    cookie:sid is unreadable (shared quota)
                    cost   1
 no       customer  the key part api-key is unverified (onMissingKey: refuse)
+
+In Redis, the general script decides.
 `)
 })
 
@@ -251,6 +255,8 @@ yes      tools   limit  5 per 1m, sliding-window
 yes      tokens  limit  500 per 1m, sliding-window
                  key    global
                  cost   30
+
+In Redis, the general script decides.
 `)
   })
 

@@ -72,6 +72,8 @@ yes      per-ip-daily  limit  1000 per 1d, fixed-window
 yes      login         limit  5 per 1m, fixed-window
                        key    ip = 203.0.113.7
                        cost   1
+
+In Redis, a compiled script decides.
 `,
     })
   })
@@ -107,6 +109,8 @@ no       bots     the header user-agent is "Mozilla/5.0 (X11)", the policy match
 yes      app      limit  5 per 1h, sliding-window
                   key    result of a function, method = GET
                   cost   1
+
+In Redis, the general script decides.
 `)
   })
 
@@ -141,6 +145,8 @@ no       bots     the header x-a is missing
 yes      app      limit  5 per 1h, sliding-window
                   key    result of a function, method = HEAD
                   cost   1
+
+In Redis, the general script decides.
 `)
   })
 
