@@ -67,7 +67,7 @@ if since$n then
   end
 end
 $fixed local fits$n, at$n, stops$n, sum$n = fixed_window(now, $limit, $window, $option, $cost, nil, false, time$n, run_out$n, count$n)
-$bucket local fits$n, at$n, stops$n, sum$n = token_bucket(now, $limit, $window, $option, $cost, nil, false, time$n, count$n)
+$bucket local fits$n, at$n, stops$n, sum$n = token_bucket(now, $limit, $window, $option, $cost, nil, false, time$n, nil, count$n)
 $sliding local fits$n, at$n, stops$n, sum$n, rest$n = sliding_window(now, $limit, $window, $cost, nil, false, time$n, count$n, last$n)
 $end
 
