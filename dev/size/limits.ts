@@ -13,9 +13,9 @@ export interface SizeLimit {
 export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 89 }
 
 export const entryLimits: SizeLimit[] = [
-  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 46 },
+  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 47 },
   { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 62 },
-  { name: 'sluice/node', file: 'node.js', maxKiB: 48 },
+  { name: 'sluice/node', file: 'node.js', maxKiB: 49 },
   { name: 'sluice/next', file: 'next.js', maxKiB: 47 },
   { name: 'sluice/client', file: 'client.js', maxKiB: 3 },
   { name: 'sluice/observe', file: 'observe.js', maxKiB: 16 },
