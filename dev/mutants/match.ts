@@ -11,6 +11,7 @@ const subject = mutantsOf('src/core/program/subject.ts', unit)
 const address = mutantsOf('src/core/request/client-address.ts', 'test/unit/core/request')
 const path = mutantsOf('src/core/request/path.ts', 'test/unit/core/request')
 const values = mutantsOf('src/core/request/values.ts', unit)
+const names = mutantsOf('src/core/request/names.ts', 'test/unit/core/request')
 const source = mutantsOf('src/core/request/source.ts', 'test/unit/core/request')
 const view = mutantsOf('src/core/request/view.ts', unit)
 const ip = mutantsOf('src/core/base/ip.ts', 'test/unit/core/base')
@@ -145,11 +146,26 @@ export const matchMutants: Mutant[] = [
     'return [found, true]',
     'strict',
   ),
-  values('reads no members of a list', 'key.startsWith(', 'false && key.startsWith(', 'strict'),
+  values('reads no other spelling of a name', 'mayBe(key, name)', 'false', 'strict'),
   values('reads no other separator', "search.includes(';')", 'false', 'strict'),
-  values('no origin misses a name in brackets', 'own.length === 0', 'false', 'strict'),
+  values('no origin misses another spelling', 'own.size === 0', 'false', 'strict'),
+  values('every origin reads more than 1,000 parameters', '=== LONG)', '=== -1)', 'strict'),
+  values(
+    'no origin leaves out a flawed parameter',
+    'if (FLAW.test(search))',
+    'if (false)',
+    'strict',
+  ),
+  values('reads no query at a ; of the path', 'pathParameters !== undefined', 'false', 'strict'),
+  values('reads no other spelling of a field', "name.includes('-')", 'false', 'strict'),
+  values('keeps control characters', '!value || !CONTROL.test(value)', 'true', 'strict'),
   values('a comma in a User-Agent ends a line', '|user-agent', '', 'strict'),
-  values('reads only all lines of a field', '[value, ...lines]', '[value]', 'strict'),
+  values(
+    'reads only all lines of a field',
+    '[value, ...value.split',
+    '[value] || [...value.split',
+    'strict',
+  ),
   condition(
     'excludes only requests that match all conditions of not',
     'others.every((mismatch)',
@@ -258,6 +274,7 @@ export const matchMutants: Mutant[] = [
     '/%(2F|5C)/.test(path)',
     'path',
   ),
+  path('a target names no host', "!path.startsWith('//')", 'true', 'path'),
   path('does not match the path above /*', "below ? '(?:/.*)?' : ''", "below ? '/.*' : ''", 'path'),
   path('keeps empty segments', "segments.filter((segment) => segment !== '')", 'segments', 'path'),
   path('merges empty segments before `..` always', '!(merges && segment', '!(segment', 'path'),
@@ -280,6 +297,14 @@ export const matchMutants: Mutant[] = [
     'token',
     'source',
   ),
+  names('distinguishes letter case', '.toLowerCase()', '', 'source'),
+  names('keeps what follows a NUL', ".split('\\0', 1)[0]!", '', 'source'),
+  names('keeps spaces of Unicode', "character > '~'", 'false', 'source'),
+  names('reads no escape of ASP.NET', 'name.replace(/%u', 'name.replace(/%v', 'source'),
+  names('reads no field with a dot', "['-', '_', '.']", "['-', '_']", 'source'),
+  source('reads another spelling of a cookie as none', 'mayBe(sentName, name)', 'false', 'source'),
+  source('keeps spaces of Unicode around a cookie', 'ODD_VALUE.test(sent)', 'false', 'source'),
+  source('reads the JSON of cookie-parser as text', "value.startsWith('j:')", 'false', 'source'),
   source(
     'reads a cookie within another pair',
     'if (words.findLastIndex(isNamed) > 0) return UNREADABLE\n',
@@ -287,6 +312,12 @@ export const matchMutants: Mutant[] = [
     'source',
   ),
 
+  view(
+    'distinguishes the letter case of methods',
+    'this.request.method.toUpperCase()',
+    'this.request.method',
+    'match-conditions',
+  ),
   view('keeps the final dot of a host', ".replace(/\\.$/, '')", '', 'match-conditions'),
   view(
     'does not report clients that are no verified bots',

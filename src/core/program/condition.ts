@@ -54,10 +54,13 @@ export function compileCondition(
   addNamed('header', ({ request, omitted }, name, matches) => {
     const [values, isOne] = headerValues(request.headers, name)
     if (values.length === 0 && omitted?.includes('headers')) return undefined
-    return isOne && values.length > 0 && matches(values[0]!) ? true : inAll(values, matches)
+    const [whole] = values
+    return isOne && whole !== undefined && matches(whole) ? true : inAll(values, matches)
   })
-  addNamed('query', ({ query, search, omitted }, name, matches) =>
-    omitted?.includes('query') ? undefined : inAll(queryValues(query, search, name), matches),
+  addNamed('query', (view, name, matches) =>
+    view.omitted?.includes('query')
+      ? undefined
+      : inAll([...queryValues(view, name), ...joined(view, name)], matches),
   )
   if (ip) {
     const includes = inNetworks(ip)
@@ -83,6 +86,12 @@ function every<One>(all: One[], compare: (one: One) => Comparison): Comparison {
     if (known === undefined) result = undefined
   }
   return result
+}
+
+/** All values of a repeated parameter as a text, as ASP.NET reads them, and Express if it makes a text of a list. */
+function joined({ query }: RequestView, name: string): string[] {
+  const values = query.getAll(name)
+  return new Set(values).size > 1 ? [values.join(',')] : []
 }
 
 type Matches = (value: string) => boolean

@@ -3,15 +3,21 @@
  * `\` as `/`, drops path parameters (`;x=1`), resolves `.` and `..`, and drops empty segments and a trailing slash. The origin still
  * receives the path as the URL standard writes it.
  */
-export const normalizePath = (path: string): string => readings(path)[0]!
+export const normalizePath = (path: string): string => spellings(path)[0]!
 
 /**
  * Lists the readings of a path: the meanings that origins may give to it. Most paths have one. Origins differ on whether `%2F` and `%5C`
  * separate segments, whether `..;x` equals `..`, and whether `..` removes an empty segment. For example `/api/x%2F..%2F..` and `/api/..;` are `/` for some origins and below
- * `/api` for others.
+ * `/api` for others. PHP's `parse_url` and `new URL(target, base)` take `//a/login` for the path `/login` of the host `a`.
  * @returns the normalized path first
  */
 export function readings(path: string): string[] {
+  const all = spellings(path)
+  if (!path.startsWith('//')) return all
+  return [...new Set([...all, normalizePath(path.replace(/^\/+[^/]*\/?/, '/'))])]
+}
+
+function spellings(path: string): string[] {
   if (!/[%\\;]|\/[./]|.\/$/.test(path)) return [path]
   const separators = /%(2f|5c)/i.test(path) ? ['/\\', '/', ''] : ['']
   const parameters = /;|%3b/i.test(path) ? [true, false] : [true]
@@ -29,8 +35,8 @@ export function readings(path: string): string[] {
  * an origin that decodes `%2F` before it resolves `..`, and `/..;/x` is `/x` for an origin that drops path parameters first.
  */
 export function leavesBase(path: string): boolean {
-  const expected = readings(path).map((reading) => `/base${reading}`.replace(/\/$/, ''))
-  const actual = readings(`/base${path}`)
+  const expected = spellings(path).map((reading) => `/base${reading}`.replace(/\/$/, ''))
+  const actual = spellings(`/base${path}`)
   return actual.length !== expected.length || actual.some((one, index) => one !== expected[index])
 }
 

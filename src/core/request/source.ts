@@ -1,18 +1,20 @@
 import { Unusable } from '../base/unusable.ts'
 import type { Source } from '../config/schema/credentials.ts'
+import { mayBe } from './names.ts'
+import { CONTROL, queryValues, spelledValues } from './values.ts'
 import type { TokenView } from './view.ts'
 
 export const UNREADABLE = new Unusable('unreadable')
 export const UNVERIFIED = new Unusable('unverified')
 
-type SourceView = Pick<TokenView, 'request' | 'query' | 'omitted'>
+type SourceView = Pick<TokenView, 'request' | 'query' | 'search' | 'pathParameters' | 'omitted'>
 
 /** Reports whether a text has at least three parts, as tokens in compact form do. */
 export const looksLikeJwt = (text: string): boolean => text.indexOf('.') < text.lastIndexOf('.')
 
 /**
  * Reads a header, a cookie, a query parameter or a bearer token (RFC 6750, 2.1). Returns `undefined` if it is absent or empty. Two
- * different values are unreadable. A header that is sent twice arrives as one value with a comma (RFC 9110, 5.3) and is read as such,
+ * different values are unreadable, and so is another spelling of the name, which some origins read as the name. A header that is sent twice arrives as one value with a comma (RFC 9110, 5.3) and is read as such,
  * because values such as `User-Agent` also contain commas. Never throws.
  */
 export function readSource(source: Source, view: SourceView): string | Unusable | undefined {
@@ -44,17 +46,22 @@ type Value = string | Unusable | null | undefined
 
 function valuesOf({ source, name }: Source, view: SourceView): Value[] {
   const { request, omitted } = view
-  if (source === 'query') return omitted?.includes('query') ? [UNREADABLE] : view.query.getAll(name)
+  if (source === 'query')
+    return omitted?.includes('query') ? [UNREADABLE] : certain(queryValues(view, name))
   const field = source === 'header' ? name : source === 'bearer' ? 'authorization' : 'cookie'
-  const value = request.headers.get(field)
-  if (value === null) return omitted?.includes('headers') ? [UNREADABLE] : []
-  if (source === 'header') return [value]
-  if (source === 'bearer') return bearers(value)
+  const values = spelledValues(request.headers, field)
+  const [value] = values
+  if (values.length === 0) return omitted?.includes('headers') ? [UNREADABLE] : []
+  if (source === 'header') return value && CONTROL.test(value) ? [UNREADABLE] : certain(values)
+  if (source === 'bearer') return bearers(value!)
   // Each pair separately, because the parser returns only the first of two cookies with the same name.
-  return value
-    .split(';')
-    .filter((pair) => pair.includes(name))
-    .map((pair) => cookieOf(pair, name))
+  return value!.split(';').map((pair) => cookieOf(pair, name))
+}
+
+/** A value that all origins read, or unreadable. */
+function certain(values: (string | undefined)[]): (string | Unusable)[] {
+  const [value, ...others] = new Set(values.filter((one) => one !== ''))
+  return others.length > 0 ? [UNREADABLE] : value === undefined ? [] : [value]
 }
 
 /** Matches a JSON Web Token as a separate word, or in `token="…"`. */
@@ -75,33 +82,43 @@ function bearers(field: string): (string | Unusable)[] {
   })
 }
 
+/** What separates cookies for some origins. */
+const SEPARATORS = /(?:[^!-~]|,)+/
+
+/** A value with characters at an end that some origins drop. */
+const ODD_VALUE = /^[^!-~]|[^!-~]$/
+
 /**
  * Reads the value of a cookie from one pair. Returns `undefined` if the pair is another cookie. Double quotes around a value are not part
- * of it (RFC 6265, 4.1.1). Some frameworks resolve escapes within quotes, and some separate cookies by white space or commas; such a pair
- * is unreadable.
+ * of it (RFC 6265, 4.1.1). Some frameworks resolve escapes within quotes, some separate cookies by white space or commas, and some change
+ * names; such a pair is unreadable.
  */
 function cookieOf(pair: string, name: string): string | Unusable | undefined {
-  const words = pair.trim().split(/[\s,]+/)
-  const isNamed = (word: string, index: number) =>
-    word.startsWith(`${name}=`) || (word === name && words[index + 1]?.startsWith('='))
-  if (words.findLastIndex(isNamed) > 0) return UNREADABLE
-  const value = valueIn(pair, name)
-  if (!pair.includes('"') || value === undefined) return value
-  const sent = pair.slice(pair.indexOf('=') + 1).trim()
-  if (!sent.startsWith('"')) return value
-  return /^"[^"\\]*"$/.test(sent) ? valueIn(`${name}=${sent.slice(1, -1)}`, name) : UNREADABLE
+  if (pair.length <= name.length) return undefined
+  const equals = pair.indexOf('=')
+  const sentName = bare(pair.slice(0, Math.max(0, equals)))
+  if (sentName !== name && mayBe(sentName, name)) return UNREADABLE
+  if (pair.includes(name)) {
+    const words = pair.trim().split(SEPARATORS)
+    const isNamed = (word: string, index: number) =>
+      word.startsWith(`${name}=`) || (word === name && words[index + 1]?.startsWith('='))
+    if (words.findLastIndex(isNamed) > 0) return UNREADABLE
+  }
+  if (sentName !== name) return undefined
+  const sent = bare(pair.slice(equals + 1))
+  if (!sent.startsWith('"')) return cookieValue(sent)
+  return /^"[^"\\]*"$/.test(sent) ? cookieValue(sent.slice(1, -1)) : UNREADABLE
 }
 
-/** The value of a pair with this name. Its percent-encoding is decoded where it is valid. */
-function valueIn(pair: string, name: string): string | undefined {
-  const equals = pair.indexOf('=')
-  if (equals < 0 || bare(pair.slice(0, equals)) !== name) return undefined
-  const value = bare(pair.slice(equals + 1))
+/** A value with its percent-encoding decoded where it is valid. PHP and Rack read a `+` as a space, so both count as one. */
+function cookieValue(sent: string): string | Unusable {
+  if (ODD_VALUE.test(sent)) return UNREADABLE
+  let value = sent
   try {
-    return decodeURIComponent(value)
-  } catch {
-    return value
-  }
+    value = decodeURIComponent(sent)
+  } catch {}
+  // `cookie-parser` reads this as JSON, in which one text has many spellings.
+  return value.startsWith('j:') ? UNREADABLE : value.replaceAll('+', ' ')
 }
 
 /** Removes spaces and tabs from both ends, in linear time. (`trim` removes other characters too.) */

@@ -1,44 +1,88 @@
-/** The values that origins may read where a client has sent a name more than once. */
+/** The values that origins may read where a client has sent a name more than once, or in another spelling. */
+import { headerSpellings, mayBe } from './names.ts'
+
+/** The query of a request as it was parsed, and the URL that it is from. */
+export interface QuerySource {
+  query: URLSearchParams
+  /** The query of the URL as it was sent, with `?`. */
+  search: string
+  /** What follows the first `;` of the path. Absent without one. */
+  pathParameters?: string | undefined
+}
+
+const FLAW = /;|%(?![\da-f]{2})/i
+
+/** From this length a query may have more parameters than origins read: PHP, qs and Tomcat leave out those after the first 1,000. */
+const LONG = 1_000
 
 /**
- * Lists the values that origins may read for a query parameter: the first of several (Go, Java servlets), the last (Django, PHP, Rails), or
- * all (Express). Express, PHP and Rails also read `name[]`, and old versions of Rack separate parameters by `;`. `undefined` means that
- * some origin reads none.
- * @param search the query of the URL as it was sent, with `?`
+ * Lists the values that origins may read for a query parameter: the first of several (Go, Java servlets) or the last (Django, PHP, Rails).
+ * Express, PHP and Rails also read other spellings of a name, Rack before 3 separates parameters by `;`, and Fastify
+ * before 5 begins the query at a `;` of the path. `undefined` means that some origin reads none.
  */
 export function queryValues(
-  query: URLSearchParams,
-  search: string,
+  { query, search, pathParameters }: QuerySource,
   name: string,
 ): (string | undefined)[] {
-  const plain = query.getAll(name)
-  if (plain.length < 2 && !/[;[]|%5b/i.test(search)) return plain
   const values = new Set<string | undefined>()
   const readings = [query]
   if (search.includes(';')) readings.push(new URLSearchParams(search.replaceAll(';', '&')))
-  for (const reading of readings) {
-    const own = reading.getAll(name)
-    const members = [...reading].filter(([key]) => key.startsWith(`${name}[`))
-    if (own.length === 0) values.add(undefined)
-    for (const value of [...own, ...members.map(([, value]) => value)]) values.add(value)
-    if (new Set(own).size > 1) values.add(own.join(','))
+  if (pathParameters !== undefined) readings.push(new URLSearchParams(pathParameters))
+  // Go leaves out a parameter that has a `;` or an invalid encoding.
+  if (FLAW.test(search)) {
+    const flawed = search
+      .slice(1)
+      .split('&')
+      .filter((pair) => FLAW.test(pair))
+    if (flawed.some((pair) => new URLSearchParams(pair).has(name))) values.add(undefined)
   }
-  return [...values]
+  for (const reading of readings) {
+    const own = new Set(reading.getAll(name))
+    for (const value of own) values.add(value)
+    if (own.size === 0) values.add(undefined)
+    for (const [key, value] of reading) if (key !== name && mayBe(key, name)) values.add(value)
+  }
+  if (search.length > LONG && search.split('&', LONG).length === LONG) values.add(undefined)
+  return values.size === 1 && values.has(undefined) ? [] : [...values]
 }
 
 /** Fields whose value has commas although they were sent once. A whole value that matches is certain. */
 const WITH_COMMAS =
   /^(accept(-.*)?|authorization|cache-control|cookie|date|expires|forwarded|from|if-.*|pragma|prefer|referer|sec-ch-ua.*|user-agent|via|x-forwarded-for)$/
 
+/** Control characters, which some origins remove at the ends of a value. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: workerd passes them on
+export const CONTROL = /[\x00-\x08\x0a-\x1f\x7f]/
+
+/** The values of a field and of its other spellings, in all of which CGI sees one field. `undefined` if a spelling is absent. */
+export function spelledValues(headers: Headers, name: string): (string | undefined)[] {
+  const value = headers.get(name) ?? undefined
+  const others = name.includes('-')
+    ? headerSpellings(name).flatMap((other) => headers.get(other) ?? [])
+    : []
+  return value === undefined && others.length === 0 ? [] : [value, ...others]
+}
+
 /**
  * Lists the values that origins may read for a header field. The Fetch API joins the lines of a field with commas, and origins read the
- * first, the last or all of them.
+ * first, the last or all of them. `undefined` means that some origin reads none.
  * @returns the values, and true if the first of them, which is the whole, is the only one that counts if it matches
  */
-export function headerValues(headers: Headers, name: string): [values: string[], isOne: boolean] {
-  const value = headers.get(name)
-  if (value === null) return [[], true]
-  if (!value.includes(',')) return [[value], true]
-  const lines = value.split(',').map((line) => line.trim())
-  return [[value, ...lines], WITH_COMMAS.test(name)]
+export function headerValues(
+  headers: Headers,
+  name: string,
+): [values: (string | undefined)[], isOne: boolean] {
+  const values = spelledValues(headers, name)
+  const [value] = values
+  const isOne = values.length < 2 && (!value?.includes(',') || WITH_COMMAS.test(name))
+  return [values.flatMap(linesOf), isOne && !(value && CONTROL.test(value))]
+}
+
+/** A value, and its lines if it may be several. */
+function linesOf(value: string | undefined): (string | undefined)[] {
+  const lines = value?.includes(',')
+    ? [value, ...value.split(',').map((line) => line.trim())]
+    : [value]
+  if (!value || !CONTROL.test(value)) return lines
+  return [...lines, ...lines.map((line) => [...line!].filter((one) => !CONTROL.test(one)).join(''))]
 }

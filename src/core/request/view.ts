@@ -19,7 +19,10 @@ export interface RuntimeContext {
 export type Omitted = 'headers' | 'query' | 'path' | 'body'
 
 /** The parts of a request that the verification of a token reads. */
-export type TokenView = Pick<RequestView, 'request' | 'query' | 'env' | 'waitUntil'> &
+export type TokenView = Pick<
+  RequestView,
+  'request' | 'query' | 'search' | 'pathParameters' | 'env' | 'waitUntil'
+> &
   Partial<Pick<RequestView, 'omitted'>>
 
 /** A request as policies see it. Reads each property when it is first needed, because few policies use all of them. */
@@ -79,7 +82,7 @@ export class RequestView implements RuntimeContext {
     return this.readPaths
   }
   get method(): string {
-    return this.request.method
+    return this.request.method.toUpperCase() // `Request` keeps `patch`, which some origins read as PATCH
   }
   get query(): URLSearchParams {
     return this.url.searchParams
@@ -87,6 +90,12 @@ export class RequestView implements RuntimeContext {
   /** The query as it was sent, with `?`. */
   get search(): string {
     return this.url.search
+  }
+  /** What follows the first `;` of the path, with the query. Undefined without one. */
+  get pathParameters(): string | undefined {
+    const { pathname } = this.url
+    const start = pathname.indexOf(';')
+    return start < 0 ? undefined : pathname.slice(start + 1) + this.search
   }
   /** Address of the client. Reading it throws a `ConfigError` if `clientAddress` is not configured and the runtime is not Cloudflare. */
   get address(): Address | undefined {

@@ -2,6 +2,7 @@
 import type { Soon } from '../../core/base/when-known.ts'
 import type { Feature } from '../../core/feature.ts'
 import type { Met, Unmet } from '../../core/program/match.ts'
+import { queryValues } from '../../core/request/values.ts'
 import type { RequestView } from '../../core/request/view.ts'
 import { checkBodies } from './check.ts'
 import { describeEach, type Messages } from './each.ts'
@@ -36,7 +37,13 @@ export function bodies(options: BodiesOptions = {}): Feature {
   const read = new WeakMap<Request, Promise<Messages>>()
 
   const message = (value: unknown, view: RequestView) =>
-    messageOf(value, graphql, () => (view.omitted?.includes('query') ? undefined : view.query))
+    messageOf(
+      value,
+      graphql,
+      view.omitted?.includes('query')
+        ? undefined
+        : (name) => queryValues(view, name).filter((one) => one !== undefined),
+    )
 
   const contents = new WeakMap<Request, Promise<Content>>()
   /** Reads the body of a request once, for all policies. */

@@ -28,12 +28,13 @@ function matchersOf(values: string[]) {
 /**
  * Makes a message of the parsed body.
  * @param value `UNREADABLE` for an unreadable body; `undefined` without a body
- * @param urlQuery the query of the URL, from which some GraphQL servers take the document or the variables. `undefined` if it is unreadable
+ * @param urlQuery lists the values of a parameter of the URL, from which some GraphQL servers take the document or the variables.
+ *   `undefined` if it is unreadable
  */
 export function messageOf(
   value: unknown,
   graphqlCost: GraphqlCost | undefined,
-  urlQuery: () => URLSearchParams | undefined,
+  urlQuery: ((name: string) => unknown[]) | undefined,
 ): Message {
   const at = (path: string) => (value === UNREADABLE ? value : valueAt(value, path))
 
@@ -56,10 +57,9 @@ export function messageOf(
    * of several. The most expensive pair counts.
    */
   const documentCost = (): number | undefined => {
-    const url = urlQuery()
-    if (!url) return undefined
+    if (!urlQuery) return undefined
     const [inBody, bodyVariables] = [at('query'), at('variables')]
-    const [inUrl, urlVariables] = [url.getAll('query'), url.getAll('variables')]
+    const [inUrl, urlVariables] = [urlQuery('query'), urlQuery('variables')]
     const documents: unknown[] = [...(inBody === undefined ? [] : [inBody]), ...inUrl]
     const variables: unknown[] = [
       ...(inBody === undefined && bodyVariables === undefined ? [] : [bodyVariables]),

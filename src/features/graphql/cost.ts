@@ -38,16 +38,22 @@ export function documentCost(
     if (fragments.has(one.name.value)) return undefined // servers may differ in which one they use
     fragments.set(one.name.value, one)
   }
-  /** The size of a list by the value of its argument. Some servers read a negative one as all. */
-  const sizeIn = (value: unknown) => (typeof value === 'number' && value >= 0 ? value : listSize)
+  /** The size of a list by the value of its argument. Some servers read a negative one as all, and some a text as its number. */
+  const sizeIn = (value: unknown): number => {
+    if (typeof value === 'number' && value >= 0) return value
+    return typeof value === 'string' ? Math.max(listSize, Number(value) || 0) : listSize
+  }
 
   /** The sizes by the defaults of variables. If operations differ, the largest counts. */
   const defaults = new Map<string, number>()
   for (const one of definitions) {
     for (const { variable, defaultValue } of variablesOf(one)) {
       const { value: name } = variable.name
-      if (defaultValue?.kind !== 'IntValue') continue
-      defaults.set(name, Math.max(sizeIn(Number(defaultValue.value)), defaults.get(name) ?? 0))
+      const isInt = defaultValue?.kind === 'IntValue'
+      if (!isInt && defaultValue?.kind !== 'StringValue' && defaultValue?.kind !== 'FloatValue')
+        continue
+      const size = sizeIn(isInt ? Number(defaultValue.value) : defaultValue.value)
+      defaults.set(name, Math.max(size, defaults.get(name) ?? 0))
     }
   }
   /** The parts of fragments. `undefined` while a fragment is computed, to find cycles. Each is computed once, so that the time is linear. */
@@ -99,6 +105,7 @@ export function documentCost(
 
   const numberOf = (value: ValueNode): number => {
     if (value.kind === 'IntValue') return sizeIn(Number(value.value))
+    if (value.kind === 'StringValue' || value.kind === 'FloatValue') return sizeIn(value.value)
     if (value.kind !== 'Variable') return listSize
     const given = variableOf(variables, value.name.value)
     // An explicit null overrides the default (GraphQL specification, 6.4.1).

@@ -48,9 +48,10 @@ describe.each([
     expect(readings(path.slice(base.length))).toEqual(readings(pathname))
     // In every reading, the whole path is the base followed by that path.
     const [normalBase] = base ? readings(base) : ['']
-    expect(readings(path)).toEqual(
-      readings(pathname).map((reading) => (normalBase + reading).replace(/(.)\/$/, '$1')),
-    )
+    const matched = readings(pathname).map((one) => (normalBase + one).replace(/(.)\/$/, '$1'))
+    // After `//` policies also match a path that begins after a host. The origin gets no such target, because it begins with the base.
+    if (pathname.startsWith('//')) expect(matched).toEqual(expect.arrayContaining(readings(path)))
+    else expect(readings(path)).toEqual(matched)
   }
 
   test('The origin reads each of these targets as the policies do.', async () => {

@@ -112,7 +112,7 @@ const fields = () => ({
   ),
   /**
    * Names of query parameters with the values to match, as in `header`: `{ action: 'export' }`. One value of a repeated parameter
-   * suffices. Letter case matters in names. Defaults to any query.
+   * suffices. Another spelling of a name, such as `[action]`, counts in the way that is strictest for the client. Defaults to any query.
    */
   query: v.optional(valuesByName()),
   /** The number of the client's autonomous system, or a list of numbers, as reported by Cloudflare: `64500`. Defaults to any network. */

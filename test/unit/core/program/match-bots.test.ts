@@ -83,7 +83,10 @@ describe('a condition on the query', () => {
   test.each<[MatchOptions['query'], string, boolean]>([
     [{ a: 'x' }, '/?a=x', true],
     [{ a: 'x' }, '/?a=X&b', true],
-    [{ a: 'x' }, '/?A=x', false],
+    [{ a: 'x' }, '/?A=x', true], // ASP.NET
+    [{ a: 'x' }, '/?[a]=x', true], // Rack, qs
+    [{ a_b: 'x' }, '/?a.b=x', true], // PHP
+    [{ a: 'x' }, '/?ab=x', false],
     [{ a: 'x' }, '/?a=y&a=x', true],
     [{ a: 'x' }, '/?b=x', false],
     [{ a: 'x y' }, '/?a=x+y', true],

@@ -9,6 +9,7 @@ describe('the conditions host, path and method', () => {
   const policies: Terms[] = [
     { name: 'all' },
     { name: 'get', match: { path: '/get', method: 'get' } },
+    { name: 'patch', match: { path: '/patch', method: 'patch' } },
     { name: 'login', match: { path: '/login', method: 'post' } },
     { name: 'api', match: { path: ['/api/*', '/v1/:thing'] } },
     { name: 'shop', match: { host: ['shop.example.com', '*.shop.example.com'] } },
@@ -30,6 +31,7 @@ describe('the conditions host, path and method', () => {
     ['https://SHOP.example.com:8443/', 'GET', ['all', 'shop']],
     ['https://eu.shop.example.com/', 'GET', ['all', 'shop']],
     ['https://notshop.example.com/', 'GET', ['all']],
+    ['/patch', 'patch', ['all', 'patch']], // Django reads a PATCH
   ])('The policies that apply to the request %s %s are %j.', async (url, method, expected) => {
     expect(await names(policies, url, { method })).toEqual(expected)
   })

@@ -7,9 +7,12 @@ import type { ConfigOptions, MatchOptions } from '../../../../src/core/config/op
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { stagesOf } from '../../../../src/core/feature.ts'
 import { compileMatcher, isMatch, type Matched } from '../../../../src/core/program/match.ts'
+import { RequestView } from '../../../../src/core/request/view.ts'
 import { bodies } from '../../../../src/features/bodies/index.ts'
 import { createMatcher } from '../../../support/create-matcher.ts'
 import { isLong } from '../../../support/long.ts'
+
+const runtime = { env: {}, waitUntil() {}, context: undefined }
 
 const quota = { limit: 1000, window: '1m', key: 'global' } as const
 
@@ -44,6 +47,22 @@ describe('A repeated query parameter or header field', () => {
       ],
       25,
     ],
+    ['/', [['x_plan', 'free']], 25],
+    ['/?plan=free&x=%', [], 1],
+    [
+      '/',
+      [
+        ['x-plan', 'free'],
+        ['x.plan', 'pro'],
+      ],
+      25,
+    ],
+    ['/?[plan]=free', [], 25],
+    ['/?plan=free&Plan=pro', [], 25],
+    ['/?plan=free&plan%00=pro', [], 25],
+    ['/x;plan=pro?plan=free', [], 25],
+    [`/?plan=free${'&a'.repeat(999)}`, [], 25],
+    [`/?plan=free${'&a'.repeat(998)}`, [], 1],
   ])(
     '%s with the fields %j costs %i units, the most that an origin may read.',
     async (url, headers, units) => {
@@ -65,12 +84,28 @@ describe('A repeated query parameter or header field', () => {
     expect(await applies({ query: { plan: 'pro' } }, '/?x=1;plan=pro')).toBe(true) // Rack before 3
     expect(await applies({ not: { query: { plan: 'free' } } }, free)).toBe(false)
     expect(await applies({ not: { query: { plan: 'free' } } }, both)).toBe(true)
+    expect(await applies({ not: { query: { plan: 'free*' } } }, '/?plan=free%')).toBe(true) // Go
+    expect(await applies({ not: { query: { plan: 'free*' } } }, '/?plan=free&x=%')).toBe(false)
     const lines: [string, string][] = [
       ['x-plan', 'free'],
       ['x-plan', 'pro'],
     ]
     expect(await applies({ header: { 'x-plan': 'pro' } }, '/', lines)).toBe(true)
     expect(await applies({ not: { header: { 'x-plan': 'free*' } } }, '/', lines)).toBe(true)
+  })
+
+  test('A control character at an end of a value, which Rack drops, does not hide the value.', () => {
+    // workerd passes such a value on. The constructor of Headers would throw.
+    const headers = { get: (name: string) => (name === 'x-plan' ? 'pro\x0b' : null) }
+    const request = { url: 'https://a.example.com/', method: 'GET', headers } as unknown as Request
+    const statusOf = (match: MatchOptions) => {
+      const options = parseConfig({ policies: [{ name: 'p', ...quota, match }] })
+      const view = new RequestView(request, runtime, options, () => undefined)
+      return (compileMatcher(options, () => {})(view) as Matched).policies.some(isMatch)
+    }
+    expect(statusOf({ header: { 'x-plan': 'pro' } })).toBe(true)
+    expect(statusOf({ not: { header: { 'x-plan': 'pro*' } } })).toBe(false)
+    expect(statusOf({ header: { 'x-plan': 'free' } })).toBe(false)
   })
 
   test('The comma within a User-Agent is no second line.', async () => {
@@ -146,15 +181,46 @@ describe('Over all readings', () => {
       })),
     })) as fc.Arbitrary<ConfigOptions>
 
-  type Pair = [string, string]
+  type Pair = [name: string, value: string]
   const pairs: fc.Arbitrary<Pair[]> = fc.array(fc.tuple(fc.constantFrom(...names), value), {
     maxLength: 3,
   })
+  /** Pairs whose names are spelled as some origins read them: Rack, qs, PHP, ASP.NET. */
+  const spelled = (...spellings: ((name: string) => string)[]): fc.Arbitrary<Pair[]> =>
+    fc.array(
+      fc.tuple(
+        fc
+          .constantFrom(...names)
+          .chain((name) =>
+            fc.oneof(
+              { weight: 3, arbitrary: fc.constant(name) },
+              { weight: 1, arbitrary: fc.constantFrom(...spellings.map((spell) => spell(name))) },
+            ),
+          ),
+        value,
+      ),
+      { maxLength: 3 },
+    )
+  const inQuery = spelled(
+    (name) => name.toUpperCase(),
+    (name) => `[${name}]`,
+    (name) => `${name}[]`,
+    (name) => `+${name}`,
+    (name) => `${name}%00x`,
+    (name) => `;${name}`,
+  )
+  const inCookie = spelled(
+    (name) => name.toUpperCase(),
+    (name) => `${name}\xa0`,
+    (name) => `[${name}]`,
+  )
+  /** With `_` instead of the `-` before it. */
+  const inHeader = spelled((name) => `_${name}`)
   /** What a client sends. Each item of the body is the list of its members. A body of one item is no batch. */
   const sending = fc.record({
-    query: pairs,
-    header: pairs,
-    cookie: pairs,
+    query: inQuery,
+    header: inHeader,
+    cookie: inCookie,
     body: fc.array(pairs, { maxLength: 3 }),
   })
   type Sending = typeof sending extends fc.Arbitrary<infer T> ? T : never
@@ -169,7 +235,8 @@ describe('Over all readings', () => {
     const pad = 'x'.repeat(9000)
     const url = new URL(`https://a.example.com/?${query.map((pair) => pair.join('=')).join('&')}`)
     if (padded === 'query') url.search += `&pad=${pad}`
-    const headers = new Headers(header.map(([name, one]) => [`x-${name}`, one] as [string, string]))
+    const field = (name: string) => (name.startsWith('_') ? `x${name}` : `x-${name}`)
+    const headers = new Headers(header.map(([name, one]): Pair => [field(name), one]))
     const cookies = cookie.map((pair) => pair.join('='))
     if (padded === 'cookie') cookies.push(`pad=${pad}`)
     if (cookies.length > 0) headers.set('cookie', cookies.join('; '))
@@ -185,13 +252,15 @@ describe('Over all readings', () => {
     }
   }
 
-  /** The readings of a list: of each name the first, the last, or any other value. */
+  /** The readings of a list: of each name the first, the last, or any other value, with or without its other spellings. */
   const readingsOf = (list: readonly Pair[]): Pair[][] =>
     names.reduce<Pair[][]>(
       (readings, name) => {
-        const values = list.filter(([one]) => one === name)
-        if (values.length === 0) return readings
-        return readings.flatMap((reading) => values.map((one) => [...reading, one]))
+        const isExact = list.some(([one]) => one === name)
+        const values = list.filter(([one]) => one.toLowerCase().includes(name))
+        const found = values.map(([, one]): Pair[] => [[name, one]])
+        if (!isExact) found.push([])
+        return readings.flatMap((reading) => found.map((one) => [...reading, ...one]))
       },
       [[]],
     )

@@ -47,6 +47,9 @@ test.each([
   ['/api/x%5C..%5C..', ['/', '/api/x%5C..%5C..']],
   ['/api/..;/', ['/', '/api/..']],
   ['/login%2f%2f..', ['/', '/login', '/login%2F%2F..']],
+  ['//a/login', ['/a/login', '/login']],
+  ['///a%2Fb//login/', ['/a/b/login', '/a%2Fb/login', '/login']],
+  ['//login', ['/login', '/']],
   ['/a//..%2Fb', ['/b', '/a/b', '/a/..%2Fb']],
   ['/x%2F..%2Fapi/y%5C..%5C..', ['/', '/api/y%5C..%5C..', '/x%2F..%2Fapi/y%5C..%5C..']],
 ])('The path %s has the readings %j.', (path, paths) => {

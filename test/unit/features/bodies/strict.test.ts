@@ -39,6 +39,8 @@ describe('The cost of a GraphQL request', () => {
       { query: CHEAP, variables: { n: 50 } },
       51,
     ],
+    ['the document that Rails reads', '/graphql?[query]={a%20b%20c%20d}', { query: CHEAP }, 4],
+    ['a size that is a text', '/graphql', { query: LIST, variables: { n: '500' } }, 501],
     ['the last of two documents', url(['query', CHEAP], ['query', '{ a b c d }']), {}, 4],
     ['the first of two documents', url(['query', '{ a b c d }'], ['query', CHEAP]), {}, 4],
     [
@@ -64,7 +66,12 @@ describe('The cost of a GraphQL request', () => {
       { query: LIST, variables: '{"n":50,"n":1}' },
       9_999,
     ],
-    ['more pairs than are read', url(...Array(17).fill(['query', CHEAP])), {}, 9_999],
+    [
+      'more pairs than are read',
+      url(...Array.from({ length: 17 }, (_, n): [string, string] => ['query', `{ a${n} }`])),
+      {},
+      9_999,
+    ],
   ])('counts %s.', async (_, path, body, units) => {
     expect(await costs({ cost }, path, post(body))).toEqual([units])
   })
