@@ -73,7 +73,7 @@ async function planOf(folder: string, source: string | undefined): Promise<Plan>
   const merged = merge(manifest, source)
   const worker = await existingWorker(folder)
   const wanted = worker?.main
-    ? appFiles(worker.main)
+    ? appFiles(worker.main, worker.isGateway)
     : gatewayFiles(workerName(merged.name ?? basename(folder)))
   if (worker) delete wanted['wrangler.toml']
   if (existsSync(join(folder, TSCONFIG))) delete wanted[TSCONFIG]

@@ -99,9 +99,10 @@ export const gatewayFiles = (name: string): Record<string, string> => ({
 /**
  * The files for a Worker that exists.
  * @param main its path
+ * @param isGateway true if it forwards requests to an origin
  */
-export const appFiles = (main: string): Record<string, string> => ({
-  'sluice.config.ts': config(NO_ORIGIN),
+export const appFiles = (main: string, isGateway: boolean): Record<string, string> => ({
+  'sluice.config.ts': config(isGateway ? ORIGIN : NO_ORIGIN),
   'test/policies.test.ts': test(main),
 })
 

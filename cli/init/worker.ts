@@ -10,6 +10,8 @@ export interface Existing {
   config: string
   /** The path of the user's own Worker; `undefined` if init writes the Worker. */
   main: string | undefined
+  /** True if that Worker uses `createGateway`. */
+  isGateway: boolean
   /** What the user must add, with lines of code; `undefined` if nothing is missing. */
   missing: string | undefined
 }
@@ -25,10 +27,18 @@ export async function existingWorker(folder: string): Promise<Existing | undefin
     const line = config.endsWith('.toml') ? `main = "${WORKER}"` : `"main": "${WORKER}"`
     const missing =
       main === WORKER ? undefined : `To run ${WORKER}, write into ${config}:\n\n  ${line}`
-    return { config, main: undefined, missing }
+    return { config, main: undefined, isGateway: true, missing }
   }
-  if (!/['"]sluice['"]/.test(code)) return { config, main, missing: linesFor(main, code) }
-  return { config, main: main === WORKER ? undefined : main, missing: undefined }
+  if (!/['"]sluice['"]/.test(code)) {
+    return { config, main, isGateway: false, missing: linesFor(main, code) }
+  }
+  const isGateway = /\bcreateGateway\b/.test(code)
+  return {
+    config,
+    main: main === WORKER && isGateway ? undefined : main,
+    isGateway,
+    missing: undefined,
+  }
 }
 
 /** `main` in TOML or JSON with comments. wrangler, which parses both, may not be installed yet. */

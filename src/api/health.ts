@@ -64,11 +64,14 @@ const IS_OPEN = 'The database failed repeatedly. Until it answers again, onStore
 
 /** A client of the app may have its credentials from anywhere, but most have them from these variables. */
 function missingClient(config: Config, env: Env, store: string | undefined): HealthProblem[] {
-  if (databaseFrom(config, env, store).send) return []
+  const { send, problem } = databaseFrom(config, env, store)
+  if (send) return []
   const missing = missingCredentials(env, store)
   if (missing.length > 0) return missing
-  const detail =
-    'The function in store returned no client of @upstash/redis with a URL and a token.'
+  // Anybody can read this, so it has no message of an error.
+  const detail = problem
+    ? 'The function in store failed. The log has its error (store-error).'
+    : 'The function in store returned no client of @upstash/redis with a URL and a token.'
   return [{ code: 'not-configured', store, detail }]
 }
 

@@ -87,7 +87,7 @@ In Redis, a compiled script decides.
     expect(
       stdout,
     ).toBe(`GET https://www.example.com//API/Export/a%20b?x=1 from 2001:db8:1:2:3::4, DE, AS64500, FRA
-Policies see the path //API/./Export/a%20b as "/api/export/a b".
+Policies see the path //API/./Export/a%20b as "/api/export/a b". Some origins may read it as "/export/a b"; the strictest reading counts.
 
 No entry of allow or deny matches the request.
 

@@ -235,6 +235,18 @@ describe('npx sluice init', () => {
     60_000,
   )
 
+  test.each([
+    ['createGateway', "origin: 'zone'", "accept: 'no-origin'"],
+    ['createSluice', "accept: 'no-origin'", "origin: 'zone'"],
+  ])('Beside a Worker with %s init writes %s.', async (name, written, other) => {
+    await project.write('wrangler.toml', 'main = "src/index.ts"\n')
+    await project.write('src/index.ts', `import { ${name} } from 'sluice'\n`)
+    expect(await init()).toMatchObject({ code: 0 })
+    const { 'sluice.config.ts': config } = await files()
+    expect(config).toContain(written)
+    expect(config).not.toContain(other)
+  })
+
   test('Beside a Worker without Hono init prints lines for createSluice.', async () => {
     await project.write('wrangler.toml', 'main = "index.js"\n')
     await project.write('index.js', 'export default { fetch: () => new Response() }\n')

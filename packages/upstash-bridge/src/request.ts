@@ -15,16 +15,16 @@ export class BadRequest extends Error {
 /** Parses the body of `POST /`: a JSON array. */
 export function parseCommand(body: Buffer): Command {
   const text = body.toString()
-  return toCommand(parseJson(text), asWritten(text))
+  return toCommand(parseJson(text, 1), asWritten(text, 1))
 }
 
 /** Parses the body of `/pipeline` and `/multi-exec`: a JSON array of arrays. */
 export function parseCommands(body: Buffer): Command[] {
   const text = body.toString()
-  const rows = parseJson(text)
+  const rows = parseJson(text, 2)
   if (!Array.isArray(rows)) throw new BadRequest('ERR failed to parse pipeline: expected an array')
   if (rows.length === 0) throw new BadRequest('ERR empty pipeline')
-  const exact = asWritten(text)
+  const exact = asWritten(text, 2)
   return rows.map((row, index) => toCommand(row, () => (exact() as unknown[])[index]))
 }
 
@@ -44,11 +44,16 @@ function toCommand(row: unknown, exact: () => unknown): Command {
   })
 }
 
-/** Up to this length any text is parsed in no time. V8 takes a second for 2 MB of open brackets. */
+/** Up to this length any text is parsed in no time. V8 takes a second for 2 MB of open brackets, and for 10 MB of empty arrays. */
 const LONG = 65_536
 
-function parseJson(text: string, reviver?: (key: string, value: unknown) => unknown): unknown {
-  if (text.length > LONG && isNested(text)) throw new BadRequest(NESTED)
+/** @param levels 1 for a command, 2 for an array of commands */
+function parseJson(
+  text: string,
+  levels: number,
+  reviver?: (key: string, value: unknown) => unknown,
+): unknown {
+  if (text.length > LONG) checkArrays(text, levels)
   try {
     return JSON.parse(text, reviver)
   } catch {
@@ -56,32 +61,33 @@ function parseJson(text: string, reviver?: (key: string, value: unknown) => unkn
   }
 }
 
-/** True if the text has more levels than a pipeline: an array of arrays. */
-function isNested(text: string): boolean {
-  let [depth, isQuoted] = [0, false]
+/** @throws {BadRequest} if the text has more levels, or an empty array in them */
+function checkArrays(text: string, levels: number): void {
+  let [depth, isQuoted, isEmpty] = [0, false, false]
   for (let index = 0; index < text.length; index++) {
-    const char = text[index]
+    const char = text[index]!
     if (char === '\\') index++
     else if (char === '"') isQuoted = !isQuoted
-    else if (isQuoted) continue
+    else if (isQuoted || char <= ' ') continue
     else if (char === '[' || char === '{') depth++
     else if (char === ']' || char === '}') depth--
-    if (depth > 2) return true
+    if (depth > levels) throw new BadRequest(NESTED)
+    if (isEmpty && char === ']') throw new BadRequest('ERR empty command')
+    isEmpty = char === '['
   }
-  return false
 }
 
 /**
  * Parses the body with each number as its source text, since 2^63 and 0.10 change when they become a JavaScript number.
  * Parses once, at the first call: a pipeline may contain thousands of numbers.
  */
-function asWritten(text: string): () => unknown {
+function asWritten(text: string, levels: number): () => unknown {
   // TypeScript does not know the reviver's third argument yet.
   const keep = (_key: string, value: unknown, context?: { source?: string }) =>
     typeof value === 'number' ? (context?.source ?? `${value}`) : value
   let parsed: unknown
   return () => {
-    parsed ??= parseJson(text, keep as (key: string, value: unknown) => unknown)
+    parsed ??= parseJson(text, levels, keep as (key: string, value: unknown) => unknown)
     return parsed
   }
 }

@@ -34,6 +34,18 @@ test.each([
   }
 })
 
+test.each([
+  ['', 'expected strings', 'empty command'],
+  [' ', 'expected strings', 'empty command'],
+])(
+  'The time for a body of 10 MB with empty arrays (%j) is less than half a second.',
+  (space, one, many) => {
+    const body = Buffer.from(`[${`[${space}],`.repeat(3_000_000)}["get","k"]]`)
+    expect(cpuMs(() => expect(() => parseCommand(body)).toThrow(one))).toBeLessThan(500)
+    expect(cpuMs(() => expect(() => parseCommands(body)).toThrow(many))).toBeLessThan(500)
+  },
+)
+
 test('A large body with brackets inside of strings is a pipeline.', () => {
   const value = '"[[[[\\'.repeat(20_000)
   const pipeline = [

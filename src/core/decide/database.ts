@@ -1,12 +1,12 @@
 import { type Bindings, credentialsOf } from '../base/bindings.ts'
 import type { ClientVariables } from '../base/commands.ts'
-import { ConfigError } from '../base/errors.ts'
+import { ConfigError, StoreError } from '../base/errors.ts'
 import type { Config } from '../config/parse.ts'
 import type { UpstashDatabase } from '../connection/upstash/upstash.ts'
 
 /**
  * How to reach a database: through the client of the app, or by the REST API. A client that cannot be created leaves the database
- * `not-configured`, like a missing URL.
+ * `not-configured`, like a missing URL, with the error of the function as the problem.
  * @param name undefined if there is only one database
  * @throws {ConfigError} if an option of the client makes limits inexact
  */
@@ -29,6 +29,20 @@ export function databaseFrom(
     return { send: store.connect(variables) }
   } catch (error) {
     if (error instanceof ConfigError) throw error
-    return {}
+    return error instanceof StoreError ? {} : { problem: describe(error, variables) }
   }
+}
+
+const MAX_LENGTH = 200
+
+/** The name and the message of an error, without the values of variables. */
+function describe(error: unknown, variables: ClientVariables): string {
+  const { name = 'Error', message = error } = Object(error) as Partial<Error>
+  const secrets = Object.values(variables).filter(
+    (value): value is string => typeof value === 'string' && value.length >= 8,
+  )
+  const longestFirst = secrets.toSorted((one, other) => other.length - one.length)
+  return longestFirst
+    .reduce((text, secret) => text.replaceAll(secret, '…'), `${name}: ${message}`)
+    .slice(0, MAX_LENGTH)
 }

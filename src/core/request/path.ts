@@ -8,13 +8,16 @@ export const normalizePath = (path: string): string => spellings(path)[0]!
 /**
  * Lists the readings of a path: the meanings that origins may give to it. Most paths have one. Origins differ on whether `%2F` and `%5C`
  * separate segments, whether `..;x` equals `..`, and whether `..` removes an empty segment. For example `/api/x%2F..%2F..` and `/api/..;` are `/` for some origins and below
- * `/api` for others. PHP's `parse_url` and `new URL(target, base)` take `//a/login` for the path `/login` of the host `a`.
+ * `/api` for others. PHP's `parse_url` and `new URL(target, base)` take `//a/login` for the path `/login` of the host `a`. Fastify before 5 ends the path at the
+ * first `;`.
  * @returns the normalized path first
  */
 export function readings(path: string): string[] {
   const all = spellings(path)
-  if (!path.startsWith('//')) return all
-  return [...new Set([...all, normalizePath(path.replace(/^\/+[^/]*\/?/, '/'))])]
+  if (!path.startsWith('//') && !path.includes(';')) return all
+  const others = [path.split(';', 1)[0]!]
+  if (path.startsWith('//')) others.push(path.replace(/^\/+[^/]*\/?/, '/'))
+  return [...new Set([...all, ...others.map(normalizePath)])]
 }
 
 function spellings(path: string): string[] {

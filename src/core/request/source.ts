@@ -1,7 +1,7 @@
 import { Unusable } from '../base/unusable.ts'
 import type { Source } from '../config/schema/credentials.ts'
 import { mayBe } from './names.ts'
-import { CONTROL, queryValues, spelledValues } from './values.ts'
+import { ODD, queryValues, spelledValues } from './values.ts'
 import type { TokenView } from './view.ts'
 
 export const UNREADABLE = new Unusable('unreadable')
@@ -52,7 +52,7 @@ function valuesOf({ source, name }: Source, view: SourceView): Value[] {
   const values = spelledValues(request.headers, field)
   const [value] = values
   if (values.length === 0) return omitted?.includes('headers') ? [UNREADABLE] : []
-  if (source === 'header') return value && CONTROL.test(value) ? [UNREADABLE] : certain(values)
+  if (source === 'header') return value && ODD.test(value) ? [UNREADABLE] : certain(values)
   if (source === 'bearer') return bearers(value!)
   // Each pair separately, because the parser returns only the first of two cookies with the same name.
   return value!.split(';').map((pair) => cookieOf(pair, name))

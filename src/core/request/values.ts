@@ -27,7 +27,7 @@ export function queryValues(
   const values = new Set<string | undefined>()
   const readings = [query]
   if (search.includes(';')) readings.push(new URLSearchParams(search.replaceAll(';', '&')))
-  if (pathParameters !== undefined) readings.push(new URLSearchParams(pathParameters))
+  if (pathParameters !== undefined) readings.push(new URLSearchParams(`&${pathParameters}`)) // keeps a `?`
   // Go leaves out a parameter that has a `;` or an invalid encoding.
   if (FLAW.test(search)) {
     const flawed = search
@@ -50,9 +50,13 @@ export function queryValues(
 const WITH_COMMAS =
   /^(accept(-.*)?|authorization|cache-control|cookie|date|expires|forwarded|from|if-.*|pragma|prefer|referer|sec-ch-ua.*|user-agent|via|x-forwarded-for)$/
 
-/** Control characters, which some origins remove at the ends of a value. */
+/** Control characters, and others that some origins remove at the ends of a value. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: workerd passes them on
-export const CONTROL = /[\x00-\x08\x0a-\x1f\x7f]/
+const CONTROL = /[\x00-\x08\x0a-\x1f\x7f-\xa0]/
+
+/** Those that are no part of a character in UTF-8, whose bytes the Fetch API reads as characters. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: workerd passes them on
+export const ODD = /[\x00-\x08\x0a-\x1f\x7f]|^[\x80-\xa0]|[\t-~][\x80-\xa0]+$/
 
 /** The values of a field and of its other spellings, in all of which CGI sees one field. `undefined` if a spelling is absent. */
 export function spelledValues(headers: Headers, name: string): (string | undefined)[] {

@@ -65,8 +65,7 @@ describe('a Worker that is configured', () => {
     expect(await problemsOf({ ...both, MINE: 'rediss://hidden' })).toEqual([
       {
         code: 'not-configured',
-        detail:
-          'The function in store returned no client of @upstash/redis with a URL and a token.',
+        detail: 'The function in store failed. The log has its error (store-error).',
       },
     ])
   })

@@ -3,6 +3,7 @@ import { Redis as WorkersRedis } from '@upstash/redis/cloudflare'
 import { describe, expect, test } from 'vitest'
 import { ConfigError } from '../../../src/core/base/errors.ts'
 import type { PolicyOptions } from '../../../src/core/config/options.ts'
+import { createUpstashReader } from '../../../src/core/connection/upstash/upstash.ts'
 import { databaseFrom } from '../../../src/core/decide/database.ts'
 import { createSluice } from '../../../src/hosts/app/sluice.ts'
 import { exactOptions, upstash } from '../../../src/stores/upstash.ts'
@@ -153,6 +154,31 @@ test('The error of a call contains no part of its command.', async () => {
 test('A client without URL and token is not called.', () => {
   const store = upstash(() => new WorkersRedis({ url: '', token: '', ...exactOptions }))
   expect(() => store.connect({})).toThrow('not-configured')
+})
+
+test('The error of a function is reported, without the values of variables.', async () => {
+  const env = {
+    UPSTASH_REDIS_REST_URL: 'https://a.example.com',
+    UPSTASH_REDIS_REST_TOKEN: 'a-secret-token',
+  }
+  const store = upstash(() => {
+    throw new TypeError('no client for https://a.example.com with a-secret-token')
+  })
+  expect(databaseFrom({ store }, env, undefined)).toEqual({
+    problem: 'TypeError: no client for … with …',
+  })
+  const database = { ...databaseFrom({ store }, env, undefined) }
+  await expect(createUpstashReader(database)('a key')).rejects.toThrow(
+    /^not-configured: .* \(TypeError: no client for … with …\)$/,
+  )
+  const failing = (error: unknown) =>
+    upstash(() => {
+      throw error
+    })
+  const problemOf = (error: unknown) =>
+    databaseFrom({ store: failing(error) }, {}, undefined).problem
+  expect(problemOf('a text')).toBe('Error: a text')
+  expect(problemOf(new Error('x'.repeat(1000)))).toHaveLength(200)
 })
 
 test('A text in place of a client does not appear in the error.', () => {

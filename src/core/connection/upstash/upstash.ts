@@ -20,6 +20,8 @@ export interface UpstashDatabase {
   token?: string | undefined
   /** Sends the commands. Defaults to HTTP requests to `url` with `token`. */
   send?: SendCommands | undefined
+  /** Why there is no client, as a text that is safe to log. */
+  problem?: string
 }
 
 export interface UpstashOptions extends UpstashDatabase {
@@ -112,7 +114,7 @@ export function createUpstashStore({
     if (observed) options.onCall?.(observed.call)
     let sent: (CommandAnswer | StoreError)[]
     try {
-      if (!send) throw new StoreError('not-configured')
+      if (!send) throw new StoreError('not-configured', database.problem)
       sent = commands.length > 0 ? await send(commands, deadline) : []
     } catch (error) {
       const failure = toStoreError(error)
@@ -202,7 +204,7 @@ export function createUpstashReader({
 ) => Promise<string | null> {
   const send = senderOf(database)
   return async (key) => {
-    if (!send) throw new StoreError('not-configured')
+    if (!send) throw new StoreError('not-configured', database.problem)
     const observed = observer?.begin([])
     const deadline = AbortSignal.timeout(deadlineMs)
     const sending = Promise.race([send([['get', key]], deadline), abortOf(deadline)])

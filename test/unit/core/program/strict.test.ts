@@ -61,6 +61,7 @@ describe('A repeated query parameter or header field', () => {
     ['/?plan=free&Plan=pro', [], 25],
     ['/?plan=free&plan%00=pro', [], 25],
     ['/x;plan=pro?plan=free', [], 25],
+    ['/x;?plan=free', [], 25],
     [`/?plan=free${'&a'.repeat(999)}`, [], 25],
     [`/?plan=free${'&a'.repeat(998)}`, [], 1],
   ])(

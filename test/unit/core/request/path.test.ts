@@ -50,6 +50,8 @@ test.each([
   ['//a/login', ['/a/login', '/login']],
   ['///a%2Fb//login/', ['/a/b/login', '/a%2Fb/login', '/login']],
   ['//login', ['/login', '/']],
+  ['/login;x/y', ['/login/y', '/login']],
+  ['//a;/login', ['/a/login', '/a', '/login']],
   ['/a//..%2Fb', ['/b', '/a/b', '/a/..%2Fb']],
   ['/x%2F..%2Fapi/y%5C..%5C..', ['/', '/api/y%5C..%5C..', '/x%2F..%2Fapi/y%5C..%5C..']],
 ])('The path %s has the readings %j.', (path, paths) => {

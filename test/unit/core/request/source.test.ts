@@ -85,6 +85,10 @@ test.each([
   ['header:x-a', { X_A: 'two', 'X-A': 'one' }, '', UNREADABLE],
   ['header:x-a-b', { 'X-A_b': 'one' }, '', UNREADABLE],
   ['header:x-a', { 'X.A': 'one' }, '', UNREADABLE],
+  ['header:x-a', { 'X-A': 'one\x85' }, '', UNREADABLE], // Python
+  ['header:x-a', { 'X-A': '\xa0one' }, '', UNREADABLE],
+  ['header:x-a', { 'X-A': 'caf\xc3\xa9' }, '', 'caf\xc3\xa9'],
+  ['header:x-a', { 'X-A': '\xc3\x80' }, '', '\xc3\x80'],
   ['header:x-a-b', { X_AB: 'one' }, '', undefined],
   ['header:x-a-b-c', { 'X-A_b-C': 'one' }, '', UNREADABLE],
   ['header:a-b-c-d-e-f', { A_B_C_D_E_F: 'one' }, '', UNREADABLE],
