@@ -86,7 +86,7 @@ The configuration does not load until every invalid setting is fixed. docs/refer
 shield.limit: 100 here, but limit = 50 in wrangler.jsonc
 ✓ namespace (none; the environments of wrangler.jsonc (staging) share counters if they use the same database: docs/reference/configuration.md#namespaces)
 `)
-  })
+  }, 120_000) // loads wrangler, which takes long on a busy machine
 
   test('A folder without a configuration fails the check.', async () => {
     await rm(path('sluice.config.ts'))
