@@ -87,8 +87,9 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     // On a busy machine a test of real processes may fail by its timing. A law that fails once is broken, so laws do not run again.
     retry: { count: isCI ? 2 : 0, condition: /^(?!Property failed)/ },
-    expect: { poll: { timeout: 10_000 } },
-    testTimeout: 30_000,
+    // Long, since a busy machine needs a multiple of the usual time to start Redis, workerd and wrangler.
+    expect: { poll: { timeout: 20_000 } },
+    testTimeout: 60_000,
     hookTimeout: 60_000,
     projects: [
       {
