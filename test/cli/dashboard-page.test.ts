@@ -376,7 +376,7 @@ describe('the messages of the page', () => {
     [
       'A Worker that does not observe',
       () => (worker.answer = (call) => (call.path.endsWith('stats') ? undefined : answer(call))),
-      /Add to sluice\.config\.ts.*observe: observe\(\)/s,
+      /Add to sluice\.config\.ts.*use: \[observe\(\)\]/s,
     ],
     [
       'Another program at the address',

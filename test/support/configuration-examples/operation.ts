@@ -57,13 +57,16 @@ export const operation: Scenarios = {
     expect(await callsOf(newRun('first'))).toBeLessThan(40)
   },
 
-  async shield({ remaining, statuses }) {
+  async shield({ remaining, send }) {
     await nextWindow(10_000) // a sliding window regains units after the end of each
     expect(await remaining('/', '/')).toEqual([99, 98])
     // The policy refuses requests long before the shield would.
-    const sent = await statuses(110, '/')
-    expect(sent.slice(0, 98)).toEqual(ok(98))
-    expect(sent).toContain(429) // a few more pass if the next minute begins meanwhile
+    const sent = await Promise.all(
+      Array.from({ length: 150 }, async () => (await send('/')).status),
+    )
+    // A few more pass if the next minute begins meanwhile.
+    expect(sent.filter((status) => status === 200).length).toBeGreaterThanOrEqual(98)
+    expect(sent).toContain(429)
     // A request waits for the binding for 100 ms, which a busy machine may exceed.
     const lines = running.stack.worker.logs.filter((line) => line.includes('"shield"'))
     expect(lines.filter((line) => !line.includes('"code":"timeout"'))).toEqual([])
