@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { createClient } from 'redis'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type Bridge, type RunningRedis, startBridge, startRedis } from '../src/index.ts'
@@ -79,20 +81,28 @@ describe('Redis down', () => {
     expect(await command('evalsha', SHA, 1, 'n')).toEqual({ result: 2 })
   })
 
-  test('A request that arrives during a short restart of Redis succeeds.', async () => {
-    const port = Number(new URL(redis.url).port)
-    for (let round = 1; ; round++) {
-      await redis.stop()
-      const start = performance.now()
-      const response = post('', ['ping'])
-      redis = await startRedis({ port })
-      const outage = performance.now() - start
-      const { status, json } = await response
-      // The bridge waits for 700 ms, and a restart on a busy machine may take longer.
-      if (status === 503 && outage > 400 && round < 12) continue
-      expect(json).toEqual({ result: 'PONG' })
-      break
-    }
+  test('A request that arrives while Redis is away for a moment succeeds.', async () => {
+    const sockets: Socket[] = []
+    // A relay instead of a restart, which takes longer than the bridge waits on a busy machine.
+    const relay = createServer((socket) => {
+      const onward = connect(Number(new URL(redis.url).port), '127.0.0.1')
+      socket.pipe(onward).pipe(socket)
+      for (const end of [socket, onward]) sockets.push(end.on('error', () => {}))
+    })
+    await once(relay.listen(0, '127.0.0.1'), 'listening')
+    const { port } = relay.address() as AddressInfo
+    const relayed = await startBridge({ redis: `redis://127.0.0.1:${port}`, timeout: 500 })
+    const closed = once(relay.close(), 'close')
+    for (const socket of sockets) socket.destroy()
+    await closed
+    const headers = { authorization: 'Bearer dev' }
+    const response = fetch(relayed.url, { method: 'POST', headers, body: '["ping"]' })
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    relay.listen(port, '127.0.0.1')
+    expect(await (await response).json()).toEqual({ result: 'PONG' })
+    await relayed.close()
+    for (const socket of sockets) socket.destroy()
+    relay.close()
   })
 
   test('A command fails and is not repeated when Redis ends during it.', async () => {

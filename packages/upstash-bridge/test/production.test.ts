@@ -25,7 +25,7 @@ const post = (stack: BridgeStack, path: string, body: unknown) =>
 
 // Before the tests that run at the same time, whose memory it would measure.
 test('The replies to a pipeline are measured as they arrive: it takes no more memory than the limit.', async () => {
-  const stack = await start()
+  const stack = await start({ timeout: 30_000 })
   await stack.direct('SET', 'big', 'x'.repeat(9_000_000))
   let peak = 0
   const before = process.memoryUsage().rss
