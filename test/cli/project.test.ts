@@ -203,7 +203,7 @@ export default { fetch: app.fetch, queue: ({ messages }: any) => console.log('go
       expect(run.output()).toContain('There is no sluice.config.ts')
       const response = await fetch(run.url, { headers: { 'CF-Connecting-IP': '192.0.2.9' } })
       expect(await response.json()).toEqual(['hello', 2, 'object', 'a file'])
-      await expect.poll(run.output, { timeout: 10_000 }).toContain('got a message')
+      await expect.poll(run.output).toContain('got a message')
       expect(run.output()).toContain('The Worker runs without the bindings of services:')
       await get('192.0.2.1')
       await get('192.0.2.1')

@@ -93,7 +93,7 @@ export function processes(ancestor: number): { pid: number; command: string }[] 
 }
 /** Waits until these processes have ended. */
 export const waitUntilEnded = (family: { pid: number; command: string }[]) =>
-  expect.poll(() => family.filter(({ pid }) => alive(pid)), { timeout: 10_000 }).toEqual([])
+  expect.poll(() => family.filter(({ pid }) => alive(pid))).toEqual([])
 const alive = (pid: number) => {
   try {
     return process.kill(pid, 0)

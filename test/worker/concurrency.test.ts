@@ -120,9 +120,8 @@ const get = async (...request: Parameters<typeof send>) => {
 }
 const left = async (name: string, url?: string) =>
   Number(/;r=(\d+)/.exec((await get(`/${name}/left`, {}, url)).headers.get('ratelimit')!)![1])
-const arrived = (path: string) =>
-  expect.poll(() => held.get(path)?.length ?? 0, { timeout: 10_000 })
-const leftOf = (name: string) => expect.poll(() => left(name), { timeout: 10_000 })
+const arrived = (path: string) => expect.poll(() => held.get(path)?.length ?? 0)
+const leftOf = (name: string) => expect.poll(() => left(name))
 
 test('A concurrency policy admits requests up to its limit, and one more for each request that ends.', async () => {
   const requests = Array.from({ length: 12 }, () => get('/held/hold'))

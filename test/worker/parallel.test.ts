@@ -29,8 +29,7 @@ const config: ConfigOptions = {
 
 /** Events of the store and the origin, in order. */
 const events: string[] = []
-const happened = (event: string) =>
-  expect.poll(() => events.filter((one) => one === event).length, { timeout: 10_000 })
+const happened = (event: string) => expect.poll(() => events.filter((one) => one === event).length)
 
 /** A proxy in front of the bridge. Between `hold` and `release`, calls wait. */
 let holding: PromiseWithResolvers<void> | undefined

@@ -55,7 +55,7 @@ const get = async (path: string) => {
 }
 const left = async (name: string) =>
   Number(/;r=(\d+)/.exec((await get(`/${name}/left?tokens=0`)).headers.get('ratelimit')!)![1])
-const leftOf = (name: string) => expect.poll(() => left(name), { timeout: 10_000 })
+const leftOf = (name: string) => expect.poll(() => left(name))
 
 test('The usage of a stream and of a JSON response is charged exactly.', async () => {
   expect((await get('/exact/chat?tokens=150')).body).toBe(chatBody(150))
@@ -127,8 +127,8 @@ test('A client that hangs up is charged what has passed.', async () => {
   while (text.split('"content"').length <= 120)
     text += new TextDecoder().decode((await reader.read()).value)
   client.abort()
-  await expect.poll(chat.inFlight, { timeout: 10_000 }).toBe(0)
-  await expect.poll(() => left('hang'), { timeout: 10_000 }).toBeLessThan(10_000 - 119)
+  await expect.poll(chat.inFlight).toBe(0)
+  await expect.poll(() => left('hang')).toBeLessThan(10_000 - 119)
   await sleep(200)
   expect(await left('hang')).toBeGreaterThan(10_000 - 400)
 })

@@ -122,7 +122,7 @@ describe('the bridge as a program', () => {
 
   test('Without --redis the bridge starts a Redis, prints the two UPSTASH_ lines, and stops the Redis when it ends.', async () => {
     const { output, exit, child } = run('--port', '0', '--token', 'mine')
-    await vi.waitFor(() => expect(output.out).toContain('REST_TOKEN'), { timeout: 10_000 })
+    await vi.waitFor(() => expect(output.out).toContain('REST_TOKEN'), { timeout: 30_000 })
     const [, url = ''] =
       /^UPSTASH_REDIS_REST_URL=(http:\/\/127\.0\.0\.1:\d+)$/m.exec(output.out) ?? []
     expect(output.out).toBe(`UPSTASH_REDIS_REST_URL=${url}\nUPSTASH_REDIS_REST_TOKEN=mine\n`)
@@ -137,7 +137,7 @@ describe('the bridge as a program', () => {
   test('With --redis the bridge uses that Redis and does not stop it.', async () => {
     const redis = await startRedis()
     const { output, exit, child } = run('--redis', redis.url, '--port', '0')
-    await vi.waitFor(() => expect(output.out).toContain('REST_TOKEN=dev'), { timeout: 10_000 })
+    await vi.waitFor(() => expect(output.out).toContain('REST_TOKEN=dev'), { timeout: 30_000 })
     child.kill('SIGTERM')
     expect(await exit).toBe(0)
     await (await startBridge({ redis: redis.url })).close()

@@ -122,9 +122,9 @@ test('A node with an invalid address does not stop the bridge.', async () => {
   one.answer = () => `-MOVED ${SLOT} in/valid:1\r\n`
   expect((await get()).status).toBeGreaterThanOrEqual(500)
   const before = reads
-  await vi.waitFor(() => expect(reads).toBeGreaterThan(before), { timeout: 10_000 })
+  await vi.waitFor(() => expect(reads).toBeGreaterThan(before), { timeout: 30_000 })
   one.answer = () => bulk('value')
   host = '127.0.0.1'
-  await vi.waitFor(async () => expect((await get()).status).toBe(200), { timeout: 10_000 })
+  await vi.waitFor(async () => expect((await get()).status).toBe(200), { timeout: 30_000 })
   expect(await get()).toEqual({ status: 200, json: { result: 'value' } })
 })

@@ -12,7 +12,7 @@ export const operation: Scenarios = {
     redis.destroy()
     const quota = async () => (await send('/')).field('ratelimit-policy')
     expect(await quota()).toBe('"per-ip";q=100;w=60')
-    await expect.poll(quota, { timeout: 10_000 }).toBe('"per-ip";q=20;w=60')
+    await expect.poll(quota).toBe('"per-ip";q=20;w=60')
   },
 
   async namespace({ send }) {

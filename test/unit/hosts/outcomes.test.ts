@@ -198,7 +198,7 @@ test.each([
 test('A refund is made even if Redis answers after the deadline of a decision.', async () => {
   const before = await left('away')
   const pending = get('/away/?hold')
-  await expect.poll(() => held.length, { timeout: 10_000 }).toBe(1)
+  await expect.poll(() => held.length).toBe(1)
   await faults.set('delay=1000', { next: 1 })
   held.pop()!.end()
   expect((await pending).status).toBe(200)
@@ -210,7 +210,7 @@ test('A refund is made even if Redis answers after the deadline of a decision.',
 test('If Redis fails after the decision, the client gets no 5xx, the charge remains, and the error is logged.', async () => {
   const before = await left('away')
   const pending = get('/away/?hold')
-  await expect.poll(() => held.length, { timeout: 10_000 }).toBe(1)
+  await expect.poll(() => held.length).toBe(1)
   await faults.set('reset')
   held.pop()!.end()
   expect((await pending).status).toBe(200)

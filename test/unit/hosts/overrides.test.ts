@@ -94,9 +94,7 @@ describe('the limit of a key', () => {
   test('A limit ends by itself.', async () => {
     const ip = newIp()
     await put('per-ip', ip, { limit: 50, for: 1 })
-    await expect
-      .poll(async () => q(await gateway.fetch('/ip', { ip })), { timeout: 10_000 })
-      .toBe(2)
+    await expect.poll(async () => q(await gateway.fetch('/ip', { ip }))).toBe(2)
   })
 
   test('A reset and a ban keep the limit.', async () => {

@@ -41,8 +41,7 @@ const gateway = useGateway({ config })
 
 /** Events of the store and the origin, in order. */
 const events: string[] = []
-const happened = (event: string) =>
-  expect.poll(() => events.filter((one) => one === event).length, { timeout: 10_000 })
+const happened = (event: string) => expect.poll(() => events.filter((one) => one === event).length)
 const order = () => events.filter((event) => /^(store answers|origin called)/.test(event))
 
 /** A proxy in front of the bridge. Between `hold` and `release`, calls wait. */

@@ -81,9 +81,9 @@ test(
         return false
       }
     }
-    await expect.poll(() => pids.filter(isRunning), { timeout: 10_000 }).toEqual([])
+    await expect.poll(() => pids.filter(isRunning)).toEqual([])
     const files = async () => (await readdir(tmp)).filter((name) => /sluice|miniflare/.test(name))
-    await expect.poll(files, { timeout: 10_000 }).toEqual([])
+    await expect.poll(files).toEqual([])
   },
   SLOW_MS,
 )

@@ -103,12 +103,12 @@ describe('an isolate without keys', () => {
     now += 1
     issuer.answer = hanging
     expect(await atOnce(keys(), keys())).toEqual([undefined, undefined])
-    await expect.poll(() => issuer.fetches, { timeout: 5000 }).toBe(2)
+    await expect.poll(() => issuer.fetches).toBe(2)
     now += 7999
     issuer.answer = (response) => setTimeout(() => json({ keys: 'late' })(response, null!), 50)
     expect(await keys()).toBe(undefined) // less than ten seconds since the failure
-    await expect.poll(() => issuer.fetches, { timeout: 5000 }).toBe(3)
-    await expect.poll(() => keys(), { timeout: 5000 }).toBe('late')
+    await expect.poll(() => issuer.fetches).toBe(3)
+    await expect.poll(() => keys()).toBe('late')
     await issuer.close() // ends the one that hangs
     await settled()
   })
@@ -133,7 +133,7 @@ describe('an isolate without keys', () => {
     now += 9999
     expect(await atOnce(keys())).toEqual([undefined])
     expect(started).toBe(3)
-    await expect.poll(() => issuer.fetches, { timeout: 5000 }).toBe(3)
+    await expect.poll(() => issuer.fetches).toBe(3)
     await issuer.close() // ends the one that hangs
     await settled()
   })
@@ -142,7 +142,7 @@ describe('an isolate without keys', () => {
     issuer.answer = hanging
     const impatient = create({ deadlineMs: 10 })
     expect(await keys(impatient)).toBe(undefined)
-    await expect.poll(() => issuer.fetches, { timeout: 5000 }).toBe(1)
+    await expect.poll(() => issuer.fetches).toBe(1)
     now += 5_999
     issuer.answer = json({ keys: 'second' })
     expect(await keys(impatient)).toBe(undefined)
