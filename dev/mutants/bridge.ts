@@ -41,11 +41,11 @@ export const bridgeMutants: Mutant[] = [
   ),
   request(
     'a large body is parsed, however many levels it has',
-    'text.length > LONG && isNested(text)',
-    'false',
+    'if (text.length > LONG) checkArrays(text, levels)',
+    '',
     'linear',
   ),
-  request('brackets in strings are levels', 'else if (isQuoted) continue', '', 'linear'),
+  request('brackets in strings are levels', 'else if (isQuoted || char', 'else if (char', 'linear'),
   lines('each of many spaces begins a match', '(?<!\\s)', '', 'linear'),
   translated(
     'a text of the script with a mark is the annotation of the guard',

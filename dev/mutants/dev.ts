@@ -241,8 +241,8 @@ export const devMutants: Mutant[] = [
   ),
   templates(
     'the configuration beside an app fails its own check',
-    'config(NO_ORIGIN)',
-    "config('')",
+    'config(isGateway ? ORIGIN : NO_ORIGIN)',
+    'config(ORIGIN)',
     'init',
   ),
   init(
