@@ -123,7 +123,7 @@ const all = {
     worker: 'shared-response',
     settings: ([quota]) => quota!,
   },
-  ours: ours('default settings'),
+  ours: ours('default settings', { policy: { onStoreError: 'local' } }),
   'ours-observe': { ...ours('with observe'), worker: 'ours-observe' },
   'ours-one': ours('one policy', { one: true }),
   'ours-unbatched': ours('batching off', { config: { batching: false } }),
