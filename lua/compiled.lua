@@ -4,6 +4,7 @@
 -- $each, $end               the lines between them are written once for each limit, with its number for `$n`
 -- $one, $many               the line is only for the script of one key, or of many keys
 -- $fixed, $sliding, $bucket the line is only for limits of this algorithm
+-- $several                  the line is only for a set of several limits
 -- $tag, $pattern            the tag of the limit, as text and as a pattern
 -- $state, $states           the pattern of the limit's state, and of the states of all limits
 -- $limit, $window, $option, $cost   the parts of the limit, or where ARGV has them
@@ -67,7 +68,7 @@ if since$n then
   end
 end
 $fixed local fits$n, at$n, stops$n, sum$n = fixed_window(now, $limit, $window, $option, $cost, nil, false, time$n, run_out$n, count$n)
-$bucket local fits$n, at$n, stops$n, sum$n = token_bucket(now, $limit, $window, $option, $cost, nil, false, time$n, nil, count$n)
+$bucket local fits$n, at$n, stops$n, sum$n = token_bucket(now, $limit, $window, $option, $cost, nil, false, time$n, run_out$n, count$n)
 $sliding local fits$n, at$n, stops$n, sum$n, rest$n = sliding_window(now, $limit, $window, $cost, nil, false, time$n, count$n, last$n)
 $end
 
@@ -98,11 +99,13 @@ then
     $each
     and stops$n == run_out$n and run_out$n - now >= 1000
     $end
-    and 'KEEPTTL' or math.max(0
-      $each
-      , stops$n
-      $end
-    )
+    and 'KEEPTTL' or
+    $several math.max(0
+    $each
+    $several ,
+      stops$n
+    $end
+    $several )
   if alone then
     record = '1;'
       $each

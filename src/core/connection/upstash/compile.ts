@@ -58,14 +58,15 @@ export function compile(
       algorithm,
     }),
   )
+  const kinds = limits.length > 1 ? [form, 'several'] : [form]
   const algorithms = new Set(limits.map(({ algorithm }) => algorithm))
   const text = lua.compiled
     .split(/^ *\$(?:each|end)\n/m)
     .map((part, index) =>
       index % 2 === 0
-        ? filled(part, [form], common)
+        ? filled(part, kinds, common)
         : own
-            .map((words) => filled(part, [form, words.algorithm!], { ...common, ...words }))
+            .map((words) => filled(part, [...kinds, words.algorithm!], { ...common, ...words }))
             .join(''),
     )
     .join('')
@@ -85,7 +86,8 @@ const stateOf = ({ tag, algorithm }: CompiledLimit) =>
 /** Fills in the words, and leaves out the lines for other forms and algorithms. */
 const filled = (text: string, kinds: string[], words: Words) =>
   text
-    .replace(/^( *)\$(one|many|fixed|sliding|bucket)\b ?(.*\n)/gm, (_, space, kind, line) =>
-      kinds.includes(kind) ? space + line : '',
+    .replace(
+      /^( *)\$(one|many|several|fixed|sliding|bucket)\b ?(.*\n)/gm,
+      (_, space, kind, line) => (kinds.includes(kind) ? space + line : ''),
     )
     .replace(/\$([a-z]+)/g, (_, word) => words[word]!)
