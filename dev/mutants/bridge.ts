@@ -8,6 +8,7 @@ const permissions = mutantsOf(`${source}/permissions.ts`, folder)
 const database = mutantsOf(`${source}/database.ts`, folder)
 const request = mutantsOf(`${source}/request.ts`, folder)
 const lines = mutantsOf(`${source}/source.ts`, folder)
+const scripts = mutantsOf(`${source}/scripts.ts`, folder)
 const translated = mutantsOf(`${source}/translated.ts`, folder)
 
 /** Mutants of the bridge: what its tokens may do, and what a request may cost. */
@@ -15,6 +16,18 @@ export const bridgeMutants: Mutant[] = [
   rights('a script connects Redis to another host', ' -migrate', '', 'refused'),
   rights('a script reads the keys of other databases', ' -select', '', 'refused'),
   rights('a script administers Redis', ' -@admin', '', 'refused'),
+  scripts(
+    'a script without arguments reads the clock of Redis',
+    "script.timed === 'absent' ? '' : '-'",
+    "'-'",
+    'clock',
+  ),
+  scripts(
+    'a script that never allows it gets a time as its first argument',
+    "script.timed === 'absent' ? '' : '-'",
+    "''",
+    'clock',
+  ),
   connection(
     'after the first script of a pipeline is ended, the next one runs for ever',
     'replies.every((reply) => reply instanceof ErrorReply)',

@@ -47,6 +47,11 @@ return now .. #ARGV`
   expect(await stack.command('eval', script, 1, 'k', '7')).toEqual({ result: '71' })
 })
 
+test('A script that compares its first argument without a default gets no argument.', async () => {
+  const script = "if ARGV[1] == '' then return redis.call('TIME') end return #ARGV"
+  expect(await stack.command('eval', script, 1, 'k')).toEqual({ result: 0 })
+})
+
 test('A time that the caller sends stays unchanged.', async () => {
   expect(await stack.command('eval', TIMED, 0, '7', 'x')).toEqual({ result: '7 x' })
 })
