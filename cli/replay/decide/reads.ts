@@ -99,7 +99,9 @@ function recorded(part: string, run: (view: RequestView) => unknown): Read[] {
   const request = new Request('https://unknown.invalid/')
   const headers = {
     get(name: string) {
-      properties.add(`header:${name}`)
+      // A log has no other spelling of a name, such as `x_plan` after `x-plan`.
+      const isOther = /[_.]/.test(name) && properties.has(`header:${name.replace(/[_.]/g, '-')}`)
+      if (!isOther) properties.add(`header:${name}`)
       return null
     },
   }

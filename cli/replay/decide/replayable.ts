@@ -55,6 +55,7 @@ const facts: Record<string, [name: string, fact?: Fact]> = {
   'header:host': ['the host', 'host'],
   query: ['the query', 'query'],
   search: ['the query', 'query'],
+  pathParameters: ['the path'],
   country: ['the country of the client', 'country'],
   asn: ['the network of the client', 'asn'],
   colo: ['the data center', 'colo'],
