@@ -275,6 +275,7 @@ export const matchMutants: Mutant[] = [
     'path',
   ),
   path('a target names no host', "!path.startsWith('//')", 'true', 'path'),
+  path('a ; does not end a path', "[path.split(';', 1)[0]!]", '[path]', 'path'),
   path('does not match the path above /*', "below ? '(?:/.*)?' : ''", "below ? '/.*' : ''", 'path'),
   path('keeps empty segments', "segments.filter((segment) => segment !== '')", 'segments', 'path'),
   path('merges empty segments before `..` always', '!(merges && segment', '!(segment', 'path'),
