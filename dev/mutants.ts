@@ -1,7 +1,7 @@
 /**
  * `npm run test:mutants`: mutation tests of the Lua and the TypeScript. Applies each fault of `mutants/list.ts`, one at a time and in
- * memory, and checks that the named test file of `npm test` fails. `npm run test:mutants -- WORD` selects the faults or files that
- * contain a word. Exits with 1 if a mutant survives.
+ * memory, and checks that the named test file of `npm test` fails. `npm run test:mutants -- WORD` selects the faults whose file, text or
+ * test file contains a word. Exits with 1 if a mutant survives.
  */
 import { readFile } from 'node:fs/promises'
 import { mutants } from './mutants/list.ts'
@@ -33,9 +33,11 @@ async function kill(run: Run, mutant: Mutant): Promise<{ killed: boolean; text: 
 }
 
 const word = process.argv[2] ?? ''
-const chosen = mutants.filter(({ file, fault }) => `${file} ${fault}`.includes(word))
+const chosen = mutants.filter(({ file, fault, killedBy }) =>
+  `${file} ${fault} ${killedBy}`.includes(word),
+)
 if (chosen.length === 0) {
-  console.error(`No mutant contains ${JSON.stringify(word)} in its file name or fault.`)
+  console.error(`No mutant contains ${JSON.stringify(word)} in its file name, fault or test file.`)
   process.exit(1)
 }
 
