@@ -130,6 +130,7 @@ test('The Worker keeps responding during any sequence of invalid edits, and reco
     await save(withLimit(13))
     await sleep(2000)
     expect(lines.length).toBe(before)
+    await step(() => save(withLimit(12)), RELOADED, 12) // on a busy machine a needless line comes only now
     // After several quick saves the last one is active.
     for (const content of [withLimit(14), withLimit(0), '{', withLimit(15)]) {
       await save(content)
