@@ -146,8 +146,7 @@ export function withFallback(
     onRefund(subjects, error) // also after an error: the refund may have been applied
   }
 
-  /** Corrects charges that `onStoreError` has answered: in the local store, and in the database if it has charged them late. */
-  async function correct(requests: Correction[], options: StoreOptions): Promise<void> {
+  async function correctFallen(requests: Correction[], options: StoreOptions): Promise<void> {
     const late: StoreRequest[] = []
     for (const { fallback, ...request } of requests) {
       const { localAt, late: charging } = fallback!
@@ -158,16 +157,18 @@ export function withFallback(
     if (late.length > 0) await store.decide(late, options)
   }
 
-  return {
+  /** Corrects charges. Those that `onStoreError` has answered are in the local store, and in the database if it has charged them late. */
+  async function correct(requests: StoreRequest[], options: StoreOptions): Promise<StoreReply> {
+    const others = requests.filter((request) => !isFallen(request))
+    const deciding = others.length > 0 ? store.decide(others, options) : undefined
+    await Promise.all([deciding, correctFallen(requests.filter(isFallen), options)])
+    const states = requests.map(({ limits }) => limits.map(() => ALLOWED))
+    return { decidedAt: Date.now(), states }
+  }
+
+  const layer: Store = {
     async decide(requests, options = {}) {
-      const fallen = requests.filter(isFallen)
-      if (fallen.length > 0) {
-        const others = requests.filter((request) => !isFallen(request))
-        const deciding = others.length > 0 ? store.decide(others, options) : undefined
-        await Promise.all([correct(fallen, options), deciding])
-        const states = requests.map(({ limits }) => limits.map(() => ALLOWED))
-        return { decidedAt: Date.now(), states }
-      }
+      if (requests.some(isFallen)) return correct(requests, options)
       const sentAt = Date.now()
       let reply: StoreReply
       try {
@@ -182,6 +183,9 @@ export function withFallback(
     },
 
     async decideEach(lists, options = {}) {
+      if (lists.some((requests) => requests.some(isFallen))) {
+        return Promise.all(lists.map((list) => layer.decide(list, options).catch(asStoreError)))
+      }
       const sentAt = Date.now()
       const replies = await store.decideEach(lists, options)
       return Promise.all(
@@ -196,6 +200,7 @@ export function withFallback(
       )
     },
   }
+  return layer
 }
 
 const isAllowed = ({ allowed }: StoreState) => allowed

@@ -100,27 +100,31 @@ test('The late charge of a refused call with an idempotency key stays: a repeate
   expect(await remainingIn(database, limits)).toEqual([2])
 })
 
-test('A correction goes to the isolate and, once it is known to have charged, to the database; other requests beside it go at once.', async () => {
-  const database = createLocalStore()
-  const local = createLocalStore()
-  const { store: late, release } = lateStore(database)
-  const { store } = fallbackOver(late, { local })
-  const [one, other] = limitsOf({}, { onStoreError: 'allow' })
-  const { states } = await store.decide(take([one!]), { fallback: true })
-  const { fallback } = states[0]![0]!
-  await store.decide(take([other!]))
-  const refunds: Correction[] = [
-    { mode: 'refund', limits: [one!], decidedAt: Date.now(), fallback: fallback! },
-    { mode: 'refund', limits: [other!], decidedAt: Date.now() },
-  ]
-  const settling = store.decide(refunds)
-  await new Promise((resolve) => setImmediate(resolve))
-  expect(await remainingIn(local, [one!])).toEqual([3])
-  expect(await remainingIn(database, [one!, other!])).toEqual([2, 3])
-  release()
-  await settling
-  expect(await remainingIn(database, [one!])).toEqual([3])
-})
+test.each(['one list', 'several lists'])(
+  'A correction goes to the isolate and, once it is known to have charged, to the database; other requests beside it go at once (%s).',
+  async (form) => {
+    const database = createLocalStore()
+    const local = createLocalStore()
+    const { store: late, release } = lateStore(database)
+    const { store } = fallbackOver(late, { local })
+    const [one, other] = limitsOf({}, { onStoreError: 'allow' })
+    const { states } = await store.decide(take([one!]), { fallback: true })
+    const { fallback } = states[0]![0]!
+    await store.decide(take([other!]))
+    const refunds: Correction[] = [
+      { mode: 'refund', limits: [one!], decidedAt: Date.now(), fallback: fallback! },
+      { mode: 'refund', limits: [other!], decidedAt: Date.now() },
+    ]
+    const settling =
+      form === 'one list' ? store.decide(refunds) : store.decideEach(refunds.map((one) => [one]))
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(await remainingIn(local, [one!])).toEqual([3])
+    expect(await remainingIn(database, [one!, other!])).toEqual([2, 3])
+    release()
+    await settling
+    expect(await remainingIn(database, [one!])).toEqual([3])
+  },
+)
 
 test('The isolate knows of its own refunds when the database fails.', async () => {
   let isDown = false
