@@ -3,6 +3,7 @@
 import type { StoreError } from '../../src/core/base/errors.ts'
 import type { PolicyOptions } from '../../src/core/config/options.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
+import type { Hold } from '../../src/core/connection/connection.ts'
 import { stackOn } from '../../src/core/create.ts'
 import { decideEach } from '../../src/core/decide/decide.ts'
 import { createDenialCache } from '../../src/core/decide/denial-cache.ts'
@@ -36,6 +37,8 @@ export interface Way {
   batching: boolean
   denialCache: boolean
   lease?: PolicyOptions['lease']
+  /** When batches wait. Defaults to the rule of the deployed code. */
+  hold?: Hold | undefined
 }
 
 export interface Simulated extends World {
@@ -152,7 +155,7 @@ export const policiesOf = (rps: number): [PolicyOptions, PolicyOptions] => [
 
 function createIsolates(
   { isolates, colos, rps }: World,
-  { batching, denialCache, lease }: Way,
+  { batching, denialCache, lease, hold }: Way,
   database: Database,
   time: VirtualTime,
 ) {
@@ -177,7 +180,7 @@ function createIsolates(
       throw error
     }
     const fallback = { local: createLocalStore(), denialCache: cache, onStoreError, onRefund() {} }
-    const { store } = stackOn(far, undefined, config, log, stages, fallback, later)
+    const { store } = stackOn(far, undefined, config, log, stages, fallback, { later, hold })
     return { store, nameSubject, denialCache: cache, onStoreError }
   })
   const waitUntil = () => {}

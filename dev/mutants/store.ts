@@ -379,9 +379,21 @@ export const storeMutants: Mutant[] = [
     'batching',
   ),
   batching(
-    'holds a batch only after three lists in one ms',
-    'latest.lists >= LISTS_PER_MS',
-    'latest.lists > LISTS_PER_MS',
+    'holds a batch only after three lists',
+    'lists + before >= hold.lists',
+    'lists + before > hold.lists',
+    'batching',
+  ),
+  batching(
+    'forgets the lists of the period before',
+    'before: latest.period === period - 1 ? latest.lists : 0',
+    'before: 0',
+    'batching',
+  ),
+  batching(
+    'counts lists however long ago they have left',
+    'latest.period === period - 1 ? latest.lists : 0',
+    'latest.lists',
     'batching',
   ),
   batching(

@@ -112,7 +112,7 @@ async function readLive(
 
 /**
  * Stacks the layers on the store of one database. From the outside in: fallback, deadline, leases, connection.
- * @param later for simulations only
+ * @param simulated for simulations only
  */
 export function stackOn(
   upstash: Store,
@@ -121,11 +121,11 @@ export function stackOn(
   log: Log,
   { layer }: Stages,
   fallback: FallbackOptions,
-  later?: ConnectionOptions['later'],
+  simulated: Pick<ConnectionOptions, 'later' | 'hold'> = {},
 ): Database {
   const connection = connect(upstash, {
     batching: config.batching,
-    later,
+    ...simulated,
     onOpen: (code) => log('breaker-opened', code, 'circuit open: calls fail for a while', name),
     onClose: (openMs) =>
       log('breaker-closed', '', `circuit closed: it was open for ${openMs} ms`, name),

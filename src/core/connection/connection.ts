@@ -19,12 +19,16 @@ const MAX_ROWS = 32
 const MAX_LENGTH = 16_384
 /** The characters that a limit adds to a call, without its subject. */
 const ROW_LENGTH = 100
-/**
- * If this many lists have left in one ms of the clock, the next ones wait `HOLD_MS` for more lists. With 3, a request waits about 0.5 ms
- * less at 1500 requests a second, and a million requests cost $6.43 instead of $4.02 (`npm run simulate`, 1000 isolates).
- */
-const LISTS_PER_MS = 2
-const HOLD_MS = 2
+/** When the lists that join a batch wait, and for how long. */
+export interface Hold {
+  /** A batch waits if at least this many lists have left in this and in the previous `periodMs`. */
+  lists: number
+  periodMs: number
+  /** How long it waits, ms. */
+  ms: number
+}
+/** The knee of the curve in docs/explanation/cost.md (`npx node bench/holds.ts`). */
+export const HOLD: Hold = { lists: 2, periodMs: 4, ms: 1 }
 /** If a batch is open for longer, the request that opened it may have been killed, ms. */
 const MAX_OPEN_MS = 50
 const DEADLINE_MS = 300
@@ -38,6 +42,8 @@ export interface ConnectionOptions extends BreakerOptions {
   batching?: boolean
   /** Runs a task after `ms`, for simulations. Defaults to a timer; for 0 ms to one turn of the event loop. */
   later?: ((ms: number, task: () => void) => void) | undefined
+  /** For simulations. */
+  hold?: Hold | undefined
 }
 
 /** The lists of one caller. */
@@ -61,7 +67,7 @@ interface Batch extends Pick<Entry, 'limits' | 'length'> {
 
 /**
  * A store that batches calls, behind a circuit breaker. With no call in flight, a list is sent at once. Otherwise it opens a batch for
- * the lists of one turn of the event loop, or of 2 ms if lists come fast. The lists of one `decideEach` stay together.
+ * the lists of one turn of the event loop, or of 1 ms if lists come fast. The lists of one `decideEach` stay together.
  *
  * The request that opens a batch sends it, under `waitUntil`: its own client may disconnect. So only calls with `waitUntil` join a
  * batch. Each other request of the batch only has its own promise, because on Workers a request must not await a promise of another
@@ -71,7 +77,13 @@ interface Batch extends Pick<Entry, 'limits' | 'length'> {
  */
 export function connect(
   store: Store,
-  { batching = true, clock = systemClock, later: given, ...options }: ConnectionOptions = {},
+  {
+    batching = true,
+    clock = systemClock,
+    later: given,
+    hold = HOLD,
+    ...options
+  }: ConnectionOptions = {},
 ): Store & { isOpen(): boolean } {
   const later = given ?? inTurn
   const breaker = createBreaker({ clock, ...options })
@@ -79,12 +91,13 @@ export function connect(
   const open = new Set<Batch>()
   /** The calls in flight. A call of a cancelled request never ends, so each call counts only until its deadline. */
   const calls = new Set<{ until: number }>()
-  /** The number of lists that left in the latest ms with a call. */
-  let latest = { ms: 0, lists: 0 }
+  /** The lists that have left in the latest period with a call, and in the one before it. */
+  let latest = { period: 0, lists: 0, before: 0 }
 
   /** Begins a call for which later lists wait. @returns a function for its reply */
   function begin(lists: StoreRequest[][], options: StoreOptions, now: number) {
-    latest = { ms: now, lists: lists.length + (latest.ms === now ? latest.lists : 0) }
+    latest = periodAt(now)
+    latest.lists += lists.length
     const ended = breaker.begin(lists, options, now)
     if (!ended) return undefined
     const call = { until: now + (options.deadlineMs ?? DEADLINE_MS) }
@@ -93,6 +106,12 @@ export function connect(
       calls.delete(call)
       ended(reply)
     }
+  }
+
+  function periodAt(now: number) {
+    const period = Math.floor(now / hold.periodMs)
+    if (latest.period === period) return latest
+    return { period, lists: 0, before: latest.period === period - 1 ? latest.lists : 0 }
   }
 
   function isIdle(now: number): boolean {
@@ -119,10 +138,11 @@ export function connect(
     const { limits, length } = entry
     const batch = { entries: [entry], limits, length, staleAt: now + MAX_OPEN_MS }
     open.add(batch)
-    const isFast = latest.ms === now && latest.lists >= LISTS_PER_MS
+    const { lists, before } = periodAt(now)
+    const isFast = lists + before >= hold.lists
     const { promise, resolve } = withResolvers<void>()
     waitUntil(promise)
-    later(isFast ? HOLD_MS : 0, () => resolve(send(batch)))
+    later(isFast ? hold.ms : 0, () => resolve(send(batch)))
   }
 
   async function send(batch: Batch): Promise<void> {

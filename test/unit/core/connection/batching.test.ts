@@ -413,23 +413,39 @@ test('No list is sent twice, and every request that is not killed gets its own r
 })
 
 describe('batching of fast requests', () => {
-  test('If two lists have left in the same ms, the next request waits 2 ms for others to join.', async () => {
+  /** How long a request waits for others after two lists have left, and `laterMs` have passed. */
+  const waitAfter = async (laterMs: number) => {
+    now = 8_000_000 // the first ms of a period
     void ask('ann')
     void ask('bob')
     await turn()
+    now += laterMs
     void ask('eve')
-    expect(waits.map(({ ms }) => ms)).toEqual([2])
+    return waits.map(({ ms }) => ms)
+  }
+
+  test('If two lists have left within 4 ms, the next request waits 1 ms for others to join.', async () => {
+    expect(await waitAfter(0)).toEqual([1])
     void ask('dan')
     await turn()
     expect(calls.map(({ names }) => names)).toEqual([['ann'], ['bob'], ['eve', 'dan']])
   })
 
-  test('In the next ms, a request waits for one turn only.', async () => {
+  test.each([
+    [4, [1]],
+    [7, [1]],
+    [8, [0]],
+    [-1, [0]],
+  ])(
+    'After %i ms, a request waits for %j ms: lists of the period before count too, older ones do not.',
+    async (laterMs, expected) => {
+      expect(await waitAfter(laterMs)).toEqual(expected)
+    },
+  )
+
+  test('After one list, a request waits for one turn only.', () => {
     void ask('ann')
     void ask('bob')
-    await turn()
-    now += 1
-    void ask('eve')
     expect(waits.map(({ ms }) => ms)).toEqual([0])
   })
 })
