@@ -48,7 +48,7 @@ if record then
     $sliding , before$n
     = match(record, '$state;')
     if not since$n and string.find(record, ';$tag:', 1, true) then
-      return
+      return 'declined'
     end
     $end
   end

@@ -24,7 +24,7 @@ ${text.replace(/^#!lua[^\n]*\n/, '')}
 end
 local ok, reply = pcall(script)
 if not ok then reply = 'failed' elseif type(reply) == 'table' then reply = reply.err end
-return { reply or 'declined', unpack(log) }`
+return { reply, unpack(log) }`
 
 /** Loads a script. @returns a function that runs it on the records of a case */
 export async function runnerOf(server: Server, text: string) {

@@ -180,7 +180,7 @@ export function createUpstashStore({
   return store
 }
 
-/** The cause of the error that stands for a declined call. */
+/** The reply of a compiled script that has declined. A reply of null may be that of a call that has counted. */
 const DECLINED = 'declined'
 
 const hasCause = (answer: ScriptAnswer, cause: string) =>
@@ -238,7 +238,7 @@ function toText(answer: CommandAnswer | StoreError, { declined }: StoreCommand):
   if (answer instanceof StoreError) return answer
   if ('error' in answer) return refusal(answer.error)
   const { result } = answer
-  if (result === null && declined) {
+  if (result === DECLINED && declined) {
     declined()
     return new StoreError('redis-error', DECLINED)
   }
