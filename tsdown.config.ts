@@ -16,6 +16,7 @@ const entries = {
   refusals: 'src/features/refusals/index.ts',
   shards: 'src/features/shards/index.ts',
   upstash: 'src/stores/upstash.ts',
+  'durable-objects': 'src/stores/durable-objects/index.ts',
   node: 'src/hosts/node/node.ts',
   next: 'src/hosts/node/next.ts',
 }

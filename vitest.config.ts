@@ -56,6 +56,24 @@ const oneServer = [
 /** Tests of the Worker's store in front of a Redis Cluster. */
 const clustered = 'test/cluster/**/*.test.ts'
 
+/** Tests of the script that ask a store only for decisions and states. */
+const onObjects = [
+  'backwards',
+  'bounds',
+  'calendar',
+  'extremes',
+  'follow',
+  'oracle',
+  'penalty',
+  'plans',
+  'quota',
+  'refund',
+  'reserve',
+  'throttle',
+  'unchanged',
+  'waits',
+].map((name) => `test/script/${name}.test.ts`)
+
 /** Tests of the packed package. `npm run test:package` runs them. */
 const packaged = 'test/package/**/*.test.ts'
 
@@ -145,6 +163,17 @@ export default defineConfig({
           env: { BRIDGE_TEST_CLUSTER: '1' },
           maxWorkers: 2,
           sequence: { groupOrder: 4 },
+        },
+      },
+      // The laws of the script, on Durable Objects.
+      {
+        extends: true,
+        test: {
+          name: 'objects',
+          include: onObjects,
+          env: { TEST_STORE: 'durable-objects', LAW_RUNS: process.env.LAW_RUNS ?? '16' },
+          maxWorkers: 2,
+          sequence: { groupOrder: 6 },
         },
       },
       {

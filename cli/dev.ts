@@ -3,16 +3,18 @@ import { realpathSync } from 'node:fs'
 import type { Call } from './call.ts'
 import { dev } from './dev/dev.ts'
 import { readOptions } from './options.ts'
+import { countsInObjects, STORE_OPTION } from './store.ts'
 
 const usage = (
   title: string,
 ) => `Runs the Worker of this folder with a local Redis, a bridge that speaks Upstash's REST API, and a
-demo origin. Reloads when you edit sluice.config.ts, .dev.vars, the configuration of wrangler or
-the source. Ctrl-C stops everything.
+demo origin. A configuration with durableObjects() needs no Redis. Reloads when you edit
+sluice.config.ts, .dev.vars, the configuration of wrangler or the source. Ctrl-C stops everything.
 
-  ${title}
+  ${title} [options]
 
-  --help  show this text
+  --store  redis, or durable-objects: counts without Redis, whatever the configuration says
+  --help   show this text
 
 Variables of the environment:
 
@@ -25,8 +27,14 @@ Variables of the environment:
 Exits with 0 after Ctrl-C, and with 1 if it cannot start, or if Redis or the Worker ends.`
 
 export async function main(args: string[], call: Call): Promise<void> {
-  if (!readOptions(args, {}, usage(call.title), call)) return
+  const options = readOptions(args, STORE_OPTION, usage(call.title), call)
+  if (!options) return
   const project = realpathSync(process.cwd())
-  const program = { file: call.file, project, check: 'npx sluice check' }
+  const program = {
+    file: call.file,
+    project,
+    check: 'npx sluice check',
+    ...(countsInObjects(options.store) && { objects: 'sluice/durable-objects' }),
+  }
   await dev({ command: call.title, program })
 }

@@ -33,6 +33,10 @@ const rooms: Record<string, Room> = {
     ],
   },
   stores: { rooms: core('base') },
+  'stores/durable-objects': {
+    rooms: [...core('base', 'config', 'connection'), 'features/shards'],
+    packages: ['valibot'],
+  },
   api: {
     rooms: [
       'core',
@@ -124,8 +128,9 @@ function importsOf(text: string) {
   }))
 }
 
-/** The room of a file of src: its folder of `core`, `features` or `hosts`, otherwise its first folder. */
-const roomOf = (file: string) => /^(?:(?:core|features|hosts)\/[^/]+(?=\/)|[^/]+)/.exec(file)![0]
+/** The room of a file of src: its folder of `core`, `features`, `hosts` or `stores`, otherwise its first folder. */
+const roomOf = (file: string) =>
+  /^(?:(?:core|features|hosts|stores)\/[^/]+(?=\/)|[^/]+)/.exec(file)![0]
 const packageOf = (specifier: string) => /^(@[^/]+\/)?[^/]+/.exec(specifier)![0]
 
 /** The imports of one file of src that break the rule, one line for each. */

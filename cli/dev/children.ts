@@ -6,6 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Additions } from '../project/bundle.ts'
 import type { Description } from './describe.ts'
 import type { FromHost, HostOptions, ToHost } from './host.ts'
 import type { FromReader } from './read.ts'
@@ -20,9 +21,7 @@ export const processes: Record<string, () => Promise<unknown>> = {
 }
 
 /** How a process is started. */
-export interface Program {
-  /** The module with `observe`, to count requests if the configuration does not. Defaults to none. */
-  observe?: string
+export interface Program extends Additions {
   /** The file to run: cli/main.ts, or its bundle. */
   file: string
   /** The folder of the project. */

@@ -14,6 +14,8 @@ export interface Description {
   /** One row for each policy, with the columns of `POLICY_COLUMNS`. */
   policies: string[][]
   shards: string[]
+  /** False if the configuration has a store without a database: `durableObjects()`. */
+  hasDatabase: boolean
   /** Variables that the configuration names. */
   variables: string[]
   /** Example requests. */
@@ -30,6 +32,7 @@ export interface Description {
 export const NO_CONFIGURATION: Description = {
   policies: [],
   shards: [],
+  hasDatabase: true,
   variables: [],
   tries: [],
   ask: undefined,
@@ -56,6 +59,7 @@ export function describe(options: ConfigOptions): Description {
   const example = policies.find(({ key }) => key.every(({ source }) => source !== 'function'))
   return {
     policies: policies.map((policy, index) => rowOf(policy, options.policies[index]!)),
+    hasDatabase: config.store?.own === undefined,
     shards: databasesOf(config).filter((name) => name !== undefined),
     variables: [...use.flatMap(({ variables = [] }) => variables), apiKeys.known].filter(
       (name) => name !== undefined,

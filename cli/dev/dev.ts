@@ -7,7 +7,7 @@ import { variablesOf } from '../../src/core/base/bindings.ts'
 import { isOrigin } from '../../src/core/config/schema/config.ts'
 import { tokensIn } from '../../src/features/credentials/trusted-token.ts'
 import { DASHBOARD_PORT, type DashboardOptions, startDashboard } from '../dashboard/server.ts'
-import { moreBindings } from '../project/bindings.ts'
+import { type MoreBindings, moreBindings } from '../project/bindings.ts'
 import { needNode } from '../project/node.ts'
 import { INSTALL_WRANGLER, wranglerIn } from '../project/tools.ts'
 import { type WranglerConfig, wranglerFile } from '../project/wrangler-config.ts'
@@ -136,6 +136,18 @@ const policiesText = (policies: string[][]) => `Policies (sluice.config.ts):
 
 ${policies.length > 0 ? table([POLICY_COLUMNS, ...policies]) : '  none'}`
 
+/** Adds the class of objects, and its binding. */
+const withObjects = ({ bindings, config }: MoreBindings = { bindings: {}, config: {} }) => ({
+  bindings: {
+    ...bindings,
+    SLUICE_SUBJECT: { type: 'durable-object', worker: WORKER_NAME, exportName: 'SluiceSubject' },
+  },
+  config: {
+    ...config,
+    exports: { ...config.exports, SluiceSubject: { type: 'durable-object', storage: 'sqlite' } },
+  },
+})
+
 const today = () => new Date().toISOString().slice(0, 10)
 
 export interface DevOptions {
@@ -170,7 +182,7 @@ async function start({ command, program }: DevOptions): Promise<void> {
       `ORIGIN: expected a URL like "http://127.0.0.1:3000", got ${JSON.stringify(given.ORIGIN)}`,
     )
   }
-  const database = await startDatabase(given)
+  let database: Awaited<ReturnType<typeof startDatabase>> | undefined
   const origin = given.ORIGIN || (await startDemoOrigin())
   let missing: string[] = []
   let unsupported: string[] = []
@@ -179,7 +191,7 @@ async function start({ command, program }: DevOptions): Promise<void> {
 
   /** Collects the bindings of the Worker. The environment overrides .dev.vars, which overrides the defaults, then wrangler.toml. */
   async function runtime(
-    { variables, shards, ...description }: Description,
+    { variables, shards, hasDatabase, ...description }: Description,
     wrangler: WranglerConfig,
   ): Promise<HostOptions> {
     const { vars, kv, ratelimits, compatibilityDate, compatibilityFlags } = wrangler
@@ -187,18 +199,20 @@ async function start({ command, program }: DevOptions): Promise<void> {
     unsupported = wrangler.unsupported
     findings = description.findings
     operateToken = tokensIn(given.SLUICE_OPERATE_TOKEN)[0] ?? OPERATE_TOKEN
-    const more = wrangler.hasMore ? await moreBindings(project, WORKER_NAME) : undefined
+    const found = wrangler.hasMore ? await moreBindings(project, WORKER_NAME) : undefined
+    const more = program.objects ? withObjects(found) : found
     missing = variables.filter((name) => !(name in given) && !(name in vars))
+    if (hasDatabase && !program.objects) database ??= await startDatabase(given)
     const databases = [undefined, ...shards].map((name) => {
       const { url, token } = variablesOf(name)
-      return { [url]: database.url, [token]: database.token }
+      return database && { [url]: database.url, [token]: database.token }
     })
     return {
       project,
       runtime: { compatibilityDate: compatibilityDate ?? today(), compatibilityFlags },
       env: {
         ...vars,
-        ...(shards.length > 0 && { SLUICE_SECRET: 'local' }),
+        ...((shards.length > 0 || !database) && { SLUICE_SECRET: 'local' }),
         SLUICE_API_TOKEN: API_TOKEN,
         SLUICE_OPERATE_TOKEN: OPERATE_TOKEN,
         SLUICE_PROXY_TOKEN: PROXY_TOKEN,
@@ -233,7 +247,9 @@ async function start({ command, program }: DevOptions): Promise<void> {
       `send requests here; reloads when you edit ${configured ? 'sluice.config.ts' : 'the source'}`,
     ],
     ['Dashboard', dashboard, 'shows live what the Worker admits and refuses'],
-    ...database.rows,
+    ...(database?.rows ?? [
+      ['Objects', 'SluiceSubject', 'a Durable Object counts for each client'],
+    ]),
     ...(shards.length > 0 ? [['Shards', shards.join(', '), 'all use this one database']] : []),
     ['Origin', origin, given.ORIGIN ? 'from ORIGIN' : 'a demo app that echoes requests'],
   ]

@@ -64,7 +64,7 @@ export async function startReloading(options: Reloading): Promise<ReloadingWorke
       throw new Error('sluice.config.ts: the file does not exist')
     }
     const wrangler = await readWrangler(project)
-    const { script, files } = await bundle(project, wrangler, program.observe)
+    const { script, files } = await bundle(project, wrangler, program)
     folders = foldersOf(files)
     const description = configured ? await readConfiguration(program) : NO_CONFIGURATION
     const options = await runtime(description, wrangler)

@@ -4,6 +4,7 @@ import { basename, join } from 'node:path'
 import type { Call } from '../call.ts'
 import { table } from '../dev/banner.ts'
 import { readOptions } from '../options.ts'
+import { countsInObjects, STORE_OPTION } from '../store.ts'
 import { confirm } from './confirm.ts'
 import { type Installer, install, installerOf } from './install.ts'
 import { mergePackage } from './package-json.ts'
@@ -21,6 +22,7 @@ has a Worker, its files stay, and init prints the lines to add to it.
 
   ${title} [options]
 
+  --store       redis (the default), or durable-objects: no database and no secret
   --force       overwrite existing files without asking
   --no-install  do not install packages
   --help        show this text
@@ -30,13 +32,14 @@ Exits with 1 if nothing was written, or if the installation fails.`
 export async function main(args: string[], call: Call): Promise<void> {
   const options = readOptions(
     args,
-    { force: { type: 'boolean' }, 'no-install': { type: 'boolean' } },
+    { ...STORE_OPTION, force: { type: 'boolean' }, 'no-install': { type: 'boolean' } },
     usage(call.title),
     call,
   )
   if (!options) return
   const folder = process.cwd()
-  const plan = await planOf(folder, await tarballOf(call.file))
+  const inObjects = countsInObjects(options.store)
+  const plan = await planOf(folder, await tarballOf(call.file), inObjects)
   if (plan.existing.length > 0 && !options.force) await confirm(plan.existing)
   await writeAll(folder, plan.files)
   for (const name of Object.keys(plan.files)) console.log(`Wrote ${name}`)
@@ -50,7 +53,7 @@ export async function main(args: string[], call: Call): Promise<void> {
     await install(folder, installer)
   }
   const mustInstall = plan.added.length > 0 && options['no-install'] === true
-  console.log(nextSteps(installer, mustInstall, plan.kept))
+  console.log(nextSteps(installer, mustInstall, plan.kept, inObjects))
 }
 
 interface Plan {
@@ -65,16 +68,20 @@ interface Plan {
 }
 
 /** Reads the folder, and plans all changes. @throws Error if something cannot be written */
-async function planOf(folder: string, source: string | undefined): Promise<Plan> {
+async function planOf(
+  folder: string,
+  source: string | undefined,
+  inObjects: boolean,
+): Promise<Plan> {
   const manifest = await textOf(join(folder, 'package.json'))
   if (manifest === undefined) {
     throw new Error('package.json: the file does not exist. To write one: npm init -y')
   }
   const merged = merge(manifest, source)
-  const worker = await existingWorker(folder)
+  const worker = await existingWorker(folder, inObjects)
   const wanted = worker?.main
-    ? appFiles(worker.main, worker.isGateway)
-    : gatewayFiles(workerName(merged.name ?? basename(folder)))
+    ? appFiles(worker.main, worker.isGateway, inObjects)
+    : gatewayFiles(workerName(merged.name ?? basename(folder)), inObjects)
   if (worker) delete wanted['wrangler.toml']
   if (existsSync(join(folder, TSCONFIG))) delete wanted[TSCONFIG]
   const files: Files = {}
@@ -117,20 +124,28 @@ function withIgnored(text: string): string {
   return `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}${missing.join('\n')}\n`
 }
 
-const STEPS: [script: string, about: string][] = [
-  ['dev', 'run the Worker with a Redis and a demo origin on this machine'],
+const steps = (inObjects: boolean): [script: string, about: string][] => [
+  ['dev', `run the Worker with ${inObjects ? '' : 'a Redis and '}a demo origin on this machine`],
   ['test', 'run test/policies.test.ts'],
   ['check', 'find mistakes in sluice.config.ts'],
-  ['deploy', 'deploy the Worker, after: npx wrangler secret put UPSTASH_REDIS_REST_URL'],
+  [
+    'deploy',
+    `deploy the Worker${inObjects ? '' : ', after: npx wrangler secret put UPSTASH_REDIS_REST_URL'}`,
+  ],
 ]
 
 /** @param kept scripts of package.json that are not those of Sluice */
-function nextSteps({ name, run }: Installer, mustInstall: boolean, kept: string[]): string {
-  const rows = STEPS.map(([script, about]) => {
+function nextSteps(
+  { name, run }: Installer,
+  mustInstall: boolean,
+  kept: string[],
+  inObjects: boolean,
+): string {
+  const rows = steps(inObjects).map(([script, about]) => {
     const isOther = kept.includes(script) && script !== 'deploy'
     return [isOther ? `npx ${SCRIPTS[script]}` : `${run} ${script}`, about]
   })
   if (mustInstall) rows.unshift([`${name} install`, ''])
-  rows.push(['', 'and: npx wrangler secret put UPSTASH_REDIS_REST_TOKEN'])
+  if (!inObjects) rows.push(['', 'and: npx wrangler secret put UPSTASH_REDIS_REST_TOKEN'])
   return `\nNext steps:\n\n${table(rows)}`
 }

@@ -6,12 +6,18 @@ export const COMPATIBILITY_DATE = '2026-10-01'
 /** The Worker, if init writes it. */
 export const WORKER = 'src/worker.ts'
 
-/** @param origin lines about the destination of admitted requests */
-const config = (origin: string) => `import { defineConfig } from 'sluice'
+/** The same lines in JSON. */
+export const BINDING_JSON = `"durable_objects": {
+  "bindings": [{ "name": "SLUICE_SUBJECT", "class_name": "SluiceSubject" }]
+},
+"migrations": [{ "tag": "sluice-1", "new_sqlite_classes": ["SluiceSubject"] }]`
 
+/** @param origin lines about the destination of admitted requests */
+const config = (origin: string, inObjects: boolean) => `import { defineConfig } from 'sluice'
+${inObjects ? "import { durableObjects } from 'sluice/durable-objects'\n" : ''}
 /** The configuration of Sluice. "npx sluice check" finds mistakes. */
 export default defineConfig({
-${origin}  policies: [
+${origin}${inObjects ? STORE : ''}  policies: [
     { name: 'per-ip', limit: 10, window: '10s' },
     {
       name: 'login',
@@ -33,15 +39,31 @@ const NO_ORIGIN = `  // The app itself answers admitted requests.
   accept: 'no-origin',
 `
 
-const worker = `import { createGateway } from 'sluice'
-import config from '../sluice.config'
-export default createGateway(config)
+const STORE = `  // Each client is counted by a Durable Object: no database.
+  store: durableObjects(),
 `
+
+const worker = (inObjects: boolean) => `import { createGateway } from 'sluice'
+import config from '../sluice.config'
+${inObjects ? `${CLASS}\n` : ''}export default createGateway(config)
+`
+
+/** The line that a Worker needs with Durable Objects. */
+export const CLASS = "export { SluiceSubject } from 'sluice/durable-objects'"
+
+/** The lines that wrangler.toml needs with Durable Objects. */
+export const BINDING = `[[durable_objects.bindings]]
+name = "SLUICE_SUBJECT"
+class_name = "SluiceSubject"
+
+[[migrations]]
+tag = "sluice-1"
+new_sqlite_classes = ["SluiceSubject"]`
 
 const test = (main: string) => `import { startSluice } from 'sluice/testing'
 import { afterAll, expect, test } from 'vitest'
 
-// A real Redis and your Worker, on free ports.
+// Your Worker and what it needs, on free ports.
 const sluice = await startSluice({ worker: { main: '${main}' } })
 afterAll(() => sluice.stop())
 
@@ -55,7 +77,7 @@ test('A client may send ten requests in ten seconds.', async () => {
 })
 `
 
-const wrangler = (name: string) => `name = "${name}"
+const wrangler = (name: string, inObjects: boolean) => `name = "${name}"
 main = "${WORKER}"
 compatibility_date = "${COMPATIBILITY_DATE}"
 
@@ -64,7 +86,7 @@ compatibility_date = "${COMPATIBILITY_DATE}"
 
 [observability]
 enabled = true
-`
+${inObjects ? `\n# The Durable Objects that count.\n${BINDING}\n` : ''}`
 
 const tsconfig = `{
   "compilerOptions": {
@@ -87,11 +109,12 @@ export const TSCONFIG = 'tsconfig.json'
 /**
  * The files of a project whose Worker is a gateway.
  * @param name the name of the Worker
+ * @param inObjects true if Durable Objects count, and not Redis
  */
-export const gatewayFiles = (name: string): Record<string, string> => ({
-  'sluice.config.ts': config(ORIGIN),
-  'wrangler.toml': wrangler(name),
-  [WORKER]: worker,
+export const gatewayFiles = (name: string, inObjects: boolean): Record<string, string> => ({
+  'sluice.config.ts': config(ORIGIN, inObjects),
+  'wrangler.toml': wrangler(name, inObjects),
+  [WORKER]: worker(inObjects),
   'test/policies.test.ts': test(WORKER),
   [TSCONFIG]: tsconfig,
 })
@@ -100,9 +123,14 @@ export const gatewayFiles = (name: string): Record<string, string> => ({
  * The files for a Worker that exists.
  * @param main its path
  * @param isGateway true if it forwards requests to an origin
+ * @param inObjects true if Durable Objects count, and not Redis
  */
-export const appFiles = (main: string, isGateway: boolean): Record<string, string> => ({
-  'sluice.config.ts': config(isGateway ? ORIGIN : NO_ORIGIN),
+export const appFiles = (
+  main: string,
+  isGateway: boolean,
+  inObjects: boolean,
+): Record<string, string> => ({
+  'sluice.config.ts': config(isGateway ? ORIGIN : NO_ORIGIN, inObjects),
   'test/policies.test.ts': test(main),
 })
 

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { basename, join, posix } from 'node:path'
 import { wranglerFile } from '../project/wrangler-config.ts'
-import { WORKER } from './templates.ts'
+import { BINDING, BINDING_JSON, CLASS, WORKER } from './templates.ts'
 import { textOf } from './write.ts'
 
 /** The Worker of a folder that has a configuration of wrangler. init changes neither of them. */
@@ -17,28 +17,45 @@ export interface Existing {
 }
 
 /** Finds the Worker of a folder; `undefined` without a configuration of wrangler. */
-export async function existingWorker(folder: string): Promise<Existing | undefined> {
+export async function existingWorker(
+  folder: string,
+  inObjects: boolean,
+): Promise<Existing | undefined> {
   const path = wranglerFile(folder)
   if (!existsSync(path)) return undefined
   const config = basename(path)
-  const main = mainOf((await textOf(path)) ?? '')
+  const text = (await textOf(path)) ?? ''
+  const objects = inObjects && !text.includes('SluiceSubject') ? objectLines(config) : ''
+  const main = mainOf(text)
   const code = main === undefined ? undefined : await textOf(join(folder, main))
   if (main === undefined || code === undefined) {
     const line = config.endsWith('.toml') ? `main = "${WORKER}"` : `"main": "${WORKER}"`
-    const missing =
-      main === WORKER ? undefined : `To run ${WORKER}, write into ${config}:\n\n  ${line}`
-    return { config, main: undefined, isGateway: true, missing }
+    const missing = main === WORKER ? '' : `To run ${WORKER}, write into ${config}:\n\n  ${line}`
+    return { config, main: undefined, isGateway: true, missing: all(missing, objects) }
   }
-  if (!/['"]sluice['"]/.test(code)) {
-    return { config, main, isGateway: false, missing: linesFor(main, code) }
-  }
-  const isGateway = /\bcreateGateway\b/.test(code)
+  const isOwn = !/['"]sluice['"]/.test(code)
+  const isGateway = !isOwn && /\bcreateGateway\b/.test(code)
+  const isWritten = main === WORKER && isGateway
+  const exported =
+    inObjects && !isWritten && !code.includes('SluiceSubject')
+      ? `To export the class of the Durable Objects, add to ${main}:\n\n  ${CLASS}`
+      : ''
+  const lines = isOwn ? linesFor(main, code) : ''
   return {
     config,
-    main: main === WORKER && isGateway ? undefined : main,
+    main: isWritten ? undefined : main,
     isGateway,
-    missing: undefined,
+    missing: all(lines, exported, objects),
   }
+}
+
+const all = (...parts: string[]): string | undefined =>
+  parts.filter(Boolean).join('\n\n') || undefined
+
+/** The lines that bind the class of Durable Objects. */
+function objectLines(config: string): string {
+  const lines = config.endsWith('.toml') ? BINDING : BINDING_JSON
+  return `To bind the Durable Objects that count, add to ${config}:\n\n${lines.replace(/^(?=.)/gm, '  ')}`
 }
 
 /** `main` in TOML or JSON with comments. wrangler, which parses both, may not be installed yet. */

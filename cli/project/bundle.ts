@@ -24,15 +24,22 @@ const loadersOf = (rules: WranglerConfig['rules']) =>
     ),
   )
 
+/** What `sluice dev` adds to a Worker: names of modules. */
+export interface Additions {
+  /** The module with `observe`, to count requests if the configuration does not. Defaults to none. */
+  observe?: string
+  /** The module with `durableObjects` and `SluiceSubject`, to count in Durable Objects. Defaults to the store of the configuration. */
+  objects?: string
+}
+
 /**
  * Bundles the Worker of a project as `wrangler deploy` does, without minifying it.
- * @param observe the module with `observe`, to count requests if the configuration does not
  * @throws Error with the file, line and column of the first error
  */
 export async function bundle(
   project: string,
   { main, rules, compatibilityFlags, define, alias }: WranglerConfig,
-  observe?: string,
+  additions: Additions = {},
 ): Promise<Bundle> {
   const esbuild = esbuildOf(project)
   if (!esbuild) throw missingWrangler()
@@ -47,20 +54,22 @@ export async function bundle(
     external: ['cloudflare:*', 'node:*'],
     alias: { ...Object.fromEntries(nodeModules.map((name) => [name, `node:${name}`])), ...alias },
     define,
-    plugins: observe ? [observed(observe)] : [],
+    plugins: additions.observe || additions.objects ? [adding(additions, main)] : [],
   })
-  const inputs = Object.keys(metafile!.inputs).filter((file) => !file.startsWith(`${OBSERVED}:`))
+  const inputs = Object.keys(metafile!.inputs).filter((file) => !file.startsWith(`${ADDED}:`))
   const files = inputs.map((file) => join(project, file))
   return { script: outputFiles[0]!.text, files }
 }
 
-const OBSERVED = 'observed'
+const ADDED = 'added'
 
 /** The part of esbuild's plugins that Sluice uses. */
 interface PluginBuild {
   onResolve(
     options: { filter: RegExp },
-    resolve: (of: Record<'path' | 'resolveDir' | 'namespace', string>) => object | undefined,
+    resolve: (
+      of: Record<'path' | 'resolveDir' | 'namespace' | 'kind', string>,
+    ) => object | undefined,
   ): void
   onLoad(
     options: { filter: RegExp; namespace: string },
@@ -68,22 +77,41 @@ interface PluginBuild {
   ): void
 }
 
-/** A plugin of esbuild that adds `observe` to the default export of sluice.config.ts. */
-const observed = (observe: string) => ({
-  name: OBSERVED,
+/** A plugin of esbuild that adds to the default export of sluice.config.ts, and the class of objects to the exports of the Worker. */
+const adding = ({ observe, objects }: Additions, main: string) => ({
+  name: ADDED,
   setup(build: PluginBuild) {
     build.onResolve({ filter: /\bsluice\.config\.ts$/ }, ({ path, resolveDir, namespace }) =>
-      namespace === OBSERVED ? undefined : { path: join(resolveDir, path), namespace: OBSERVED },
+      namespace === ADDED ? undefined : { path: join(resolveDir, path), namespace: ADDED },
     )
-    build.onLoad({ filter: /.*/, namespace: OBSERVED }, ({ path }) => ({
+    if (objects) {
+      build.onResolve({ filter: /.*/ }, ({ kind }) =>
+        kind === 'entry-point' ? { path: main, namespace: ADDED } : undefined,
+      )
+    }
+    build.onLoad({ filter: /.*/, namespace: ADDED }, ({ path }) => ({
       resolveDir: dirname(path),
-      contents: `import config from ${JSON.stringify(path)}
-import { observe } from ${JSON.stringify(observe)}
-const use = config.use ?? []
-export default { ...config, use: use.some(({ name }) => name === 'observe') ? use : [...use, observe()] }`,
+      contents: path === main ? withClass(main, objects!) : withFields(path, observe, objects),
     }))
   },
 })
+
+const withClass = (main: string, objects: string) => `export * from ${JSON.stringify(main)}
+export { default } from ${JSON.stringify(main)}
+export { SluiceSubject } from ${JSON.stringify(objects)}`
+
+function withFields(path: string, observe: string | undefined, objects: string | undefined) {
+  const lines = [
+    `import config from ${JSON.stringify(path)}`,
+    'const use = config.use ?? []',
+    'const has = (name) => use.some((one) => one.name === name)',
+  ]
+  if (observe) lines.push(`import { observe } from ${JSON.stringify(observe)}`)
+  if (objects) lines.push(`import { durableObjects } from ${JSON.stringify(objects)}`)
+  const used = observe ? `has('observe') ? use : [...use, observe()]` : 'use'
+  const store = objects ? ', store: durableObjects()' : ''
+  return [...lines, `export default { ...config, use: ${used}${store} }`].join('\n')
+}
 
 /** The folders of the source files of a bundle, without packages. */
 export const foldersOf = (files: string[]): string[] => [

@@ -9,6 +9,7 @@ import { limiterMutants } from './limiter.ts'
 import { luaMutants } from './lua.ts'
 import { matchMutants } from './match.ts'
 import type { Mutant } from './mutant.ts'
+import { objectsMutants } from './objects.ts'
 import { storeMutants } from './store.ts'
 
 /** All mutants, of the Lua and of the TypeScript. */
@@ -23,5 +24,6 @@ export const mutants: Mutant[] = [
   ...limiterMutants,
   ...luaMutants,
   ...matchMutants,
+  ...objectsMutants,
   ...storeMutants,
 ]

@@ -3,6 +3,7 @@
 import { createLive } from '../features/live/live.ts'
 import { createShield } from '../features/shield/shield.ts'
 import { type Bindings, credentialsOf, variablesOf } from './base/bindings.ts'
+import type { OwnStore } from './base/commands.ts'
 import type { StoreError } from './base/errors.ts'
 import { createLog, type Log } from './base/log.ts'
 import { databasesOf } from './config/feature.ts'
@@ -10,7 +11,11 @@ import { type Config, checkFeatures, parseLive } from './config/parse.ts'
 import { type ConnectionOptions, connect } from './connection/connection.ts'
 import { withDeadline } from './connection/deadline.ts'
 import type { OnRefund, Store } from './connection/store.ts'
-import { createUpstashReader, createUpstashStore } from './connection/upstash/upstash.ts'
+import {
+  createUpstashReader,
+  createUpstashStore,
+  type UpstashStore,
+} from './connection/upstash/upstash.ts'
 import { checkCounterConflicts } from './decide/counter-conflicts.ts'
 import { databaseFrom } from './decide/database.ts'
 import { createDenialCache } from './decide/denial-cache.ts'
@@ -141,8 +146,10 @@ export function createParts(
   log: Log,
   stages: Stages = {},
 ): (env: Bindings) => DeployedParts {
-  const { clock, namespace, hashKeys, shield } = config
-  const { observer, wrap, spread } = stages
+  // Durable Objects replace the database and its batching.
+  const own = config.store?.own as OwnStore<Store> | undefined
+  const all = { ...config, ...stages, ...own }
+  const { clock, namespace, hashKeys, shield, observer, wrap, spread } = all
   const names = databasesOf(config)
   const shielded = shield && createShield(shield, log)
   const onStoreError: LimiterParts['onStoreError'] = ({ code, message, store }) => {
@@ -154,16 +161,18 @@ export function createParts(
     name: string | undefined,
     fallback: Omit<FallbackOptions, 'onStoreError'>,
   ): Database {
-    const upstash = createUpstashStore({
-      ...databaseFrom(config, env, name),
-      clock,
-      namespace,
-      onReload: () => log('script-reloaded', '', 'the script was lost and reloaded', name),
-      observer,
-    })
-    const store = wrap ? wrap(upstash) : upstash
+    const upstash =
+      own?.create(env, config) ??
+      createUpstashStore({
+        ...databaseFrom(config, env, name),
+        clock,
+        namespace,
+        onReload: () => log('script-reloaded', '', 'the script was lost and reloaded', name),
+        observer,
+      })
+    const store = wrap ? wrap(upstash as UpstashStore) : upstash
     const named = (error: StoreError) => onStoreError(name ? error.from(name) : error)
-    return stackOn(store, name, config, log, stages, { ...fallback, onStoreError: named })
+    return stackOn(store, name, all, log, all, { ...fallback, onStoreError: named })
   }
 
   function partsFor(env: Bindings, secret: string): DeployedParts {

@@ -69,7 +69,7 @@ async function start(
     ],
   }
   const converted = () => convertV4MiniflareOptions?.(all) ?? all
-  const miniflare = folder.run(() => new Miniflare(converted()))
+  let miniflare = folder.run(() => new Miniflare(converted()))
   const placeOf = async () => {
     const worker = await miniflare.ready
     return { worker, clock: await miniflare.unsafeGetDirectURL(undefined, ENTRYPOINT) }
@@ -99,8 +99,13 @@ async function start(
     },
     setOffset,
     async flush() {
-      // A new isolate: no other way clears the variables of its modules.
-      await folder.run(() => miniflare.setOptions(converted()))
+      // A new isolate: no other way clears the variables of its modules. Durable Objects would keep their storage in it.
+      if (options!.durableObjects) {
+        await miniflare.dispose()
+        miniflare = folder.run(() => new Miniflare(converted()))
+      } else {
+        await folder.run(() => miniflare.setOptions(converted()))
+      }
       place = await placeOf()
       await setOffset(offsetMs)
     },

@@ -111,6 +111,46 @@ describe('npx sluice init', () => {
     expect(built).toMatchObject({ code: 0 })
   })
 
+  test('With --store durable-objects the project needs no database, and wrangler builds its Worker.', async () => {
+    const { code, stdout } = await init('--store', 'durable-objects')
+    expect(code).toBe(0)
+    expect(stdout).not.toMatch(/redis/i)
+    expect((await files())['src/worker.ts']!.trim().split('\n')).toHaveLength(4)
+    expect((await project.sluice(['check'])).code).toBe(0)
+    const config = join(project.folder, 'wrangler.toml')
+    const built = await run(
+      process.execPath,
+      [
+        ...['node_modules/wrangler/bin/wrangler.js', 'deploy', '--dry-run', '--config', config],
+        ...['--outdir', join(project.folder, 'out')],
+      ],
+      { WRANGLER_SEND_METRICS: 'false' },
+    )
+    expect(built).toMatchObject({ code: 0 })
+    expect(built.stdout).toContain('env.SLUICE_SUBJECT (SluiceSubject)')
+  })
+
+  test('An unknown store is an error, and nothing is written.', async () => {
+    const before = await files()
+    expect(await init('--store', 'postgres')).toMatchObject({
+      code: 1,
+      stderr: '--store: expected "redis" or "durable-objects", got "postgres"\n',
+    })
+    expect(await files()).toEqual(before)
+  })
+
+  test('For a Worker that exists init prints the lines of its Durable Objects.', async () => {
+    await project.write('wrangler.toml', 'name = "app"\nmain = "src/index.ts"\n')
+    await project.write('src/index.ts', 'export default { fetch: () => new Response() }\n')
+    const { stdout } = await init('--store', 'durable-objects')
+    expect(stdout).toContain("  export { SluiceSubject } from 'sluice/durable-objects'\n")
+    expect(stdout).toContain('  [[durable_objects.bindings]]\n  name = "SLUICE_SUBJECT"\n')
+    await project.write('wrangler.jsonc', '{ "main": "src/index.ts" }')
+    expect((await init('--store', 'durable-objects', '--force')).stdout).toContain(
+      '  "durable_objects": {\n',
+    )
+  })
+
   test('A second init changes nothing.', async () => {
     await init()
     const before = await files()

@@ -183,3 +183,16 @@ test('npm start uses the database and the origin of the environment. A crash of 
   await stack.stop()
   await origin.close()
 }, 120_000)
+
+test('npm start -- --store durable-objects counts without a Redis.', async () => {
+  const run = await project.npmStart({}, '--', '--store', 'durable-objects')
+  try {
+    const statuses: number[] = []
+    for (let n = 0; n < 11; n++) statuses.push((await fetch(`${run.url}/hello`)).status)
+    expect(statuses.indexOf(429)).toBe(10)
+    expect(run.output()).toContain('a Durable Object counts for each client')
+    expect(processes(run.pid).some(({ command }) => /redis|valkey/.test(command))).toBe(false)
+  } finally {
+    project.kill()
+  }
+}, 120_000)

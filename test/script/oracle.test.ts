@@ -31,6 +31,7 @@ const matchesOracle = async (plan: Schedule) => {
       const { states, expires } = stored[k]!
       const predicted = predictions[index]!.get(key)
       expectEqual(states, predictStates(key, predicted), story)
+      if (server.objects) return // an object keeps the expiry of a row that does not change
       if (predicted?.px === undefined || predicted === predictions[index - 1]?.get(key)) return
       expect(expires - predicted.px, story).toBeGreaterThanOrEqual(from)
       expect(expires - predicted.px, story).toBeLessThanOrEqual(to)

@@ -9,6 +9,7 @@ import { observe } from '../../src/features/observe/index.ts'
 import { overrides } from '../../src/features/overrides/index.ts'
 import { refusals } from '../../src/features/refusals/index.ts'
 import { cluster, shards } from '../../src/features/shards/index.ts'
+import { durableObjects } from '../../src/stores/durable-objects/index.ts'
 
 export const entries = {
   defineConfig,
@@ -21,12 +22,14 @@ export const entries = {
   cluster,
   leases,
   overrides,
+  durableObjects,
 }
 
 const entryOf: Record<string, string> = {
   defineConfig: 'sluice',
   graphqlCost: 'sluice/graphql',
   cluster: 'sluice/shards',
+  durableObjects: 'sluice/durable-objects',
 }
 
 /** The imports of the functions that a code calls. */

@@ -60,8 +60,10 @@ export function law(
   for (const name of of) {
     property(`${claim} (${name})`, draw([name], { steps: 20, requests: 2 }, single), check, numRuns)
   }
-  const mix = { policies: 4, subjects: 3, requests: 4 }
-  property(`${claim} (any mix)`, draw(of, mix, mixed), check, numRuns)
+  const mix = { policies: 4, subjects: 3, requests: 4, ...mixed }
+  // Several objects that charge one request need refunds, which have laws of their own (sharding-laws.ts).
+  if (process.env.TEST_STORE === 'durable-objects') mix.subjects = 1
+  property(`${claim} (any mix)`, draw(of, mix), check, numRuns)
 }
 
 /** The same schedule without changes of the limits. */

@@ -32,9 +32,9 @@ export async function copyProject(name: string) {
   let child: ChildProcess | undefined
 
   /** Runs `npm start`, and waits until everything is up or the process exits. */
-  async function npmStart(env: Record<string, string> = {}) {
+  async function npmStart(env: Record<string, string> = {}, ...args: string[]) {
     const port = env.PORT ?? String(await freePort())
-    const started = spawn('npm', ['start'], {
+    const started = spawn('npm', ['start', ...args], {
       cwd: root,
       env: { ...process.env, PORT: port, ...env },
       detached: true,

@@ -1,5 +1,6 @@
 import type { StoreState } from '../../src/core/connection/store.ts'
 import { keyOf, type ModelLimit, type ModelPolicy, recordOf } from '../model/model.ts'
+import type { Objects } from './objects.ts'
 import { capacityOf, formatCalls, runOnOracle } from './run-on-oracle.ts'
 import type { Schedule } from './schedules.ts'
 import type { Server } from './server.ts'
@@ -52,16 +53,23 @@ export async function wouldAdmit(
   const sent: Promise<unknown>[] = []
   const copiedLimits = limits.map((row) => {
     const copy = copies.get(row.subject) ?? newSubject()
+    if (!copies.has(row.subject) && server.objects)
+      sent.push(copyObject(server.objects, row.subject, copy))
     copies.set(row.subject, copy)
     const copied = { ...row, subject: copy }
+    if (server.objects) return copied
     sent.push(server.send('COPY', keyOf(row), keyOf(copied)))
     sent.push(server.send('COPY', recordOf(row.subject), recordOf(copy)))
     return copied
   })
+  if (server.objects) await Promise.all(sent) // Redis gets all commands in order
   const reply = server.decide([{ mode: 'take', limits: copiedLimits }], now)
   await Promise.all(sent)
   return (await reply).states[0]!.every(({ allowed }) => allowed)
 }
+
+const copyObject = async ({ call }: Objects, subject: string, copy: string) =>
+  call('/load', copy, await call('/dump', subject))
 
 /** Costs at the edges of a limit. */
 export function costsAround(row: ModelLimit, { remaining }: StoreState): number[] {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { afterAll, beforeAll } from 'vitest'
+import { afterAll, beforeAll, expect } from 'vitest'
 import type { Idempotency, StoreReply, StoreRequest } from '../../src/core/connection/store.ts'
 import { decode } from '../../src/core/connection/upstash/reply.ts'
 import { encode } from '../../src/core/connection/upstash/script.ts'
@@ -9,6 +9,7 @@ import { type CompiledCall, compiledCalls } from '../../src/core/connection/upst
 import type { ModelRequest } from '../model/model.ts'
 import { borrowRedis } from './borrow-redis.ts'
 import { completeRequests } from './complete-limit.ts'
+import { type Objects, useObjects } from './objects.ts'
 import { type Connection, openConnection } from './redis-connection.ts'
 
 /** A script without Upstash's flag, which stock Redis refuses. */
@@ -22,6 +23,8 @@ export function callOf(requests: ModelRequest[]): string[] {
 }
 
 export interface Server {
+  /** Set if the server is not Redis. */
+  objects?: Objects
   /** Sends one command. All commands of one tick go together, in order. */
   send(...command: string[]): Promise<unknown>
   /** Calls the script. Returns the raw reply: a list of integers, or an error. */
@@ -34,8 +37,33 @@ export interface Server {
   connect(): Promise<Connection>
 }
 
-/** Starts a Redis with the script loaded, for the tests of one file. */
-export function useServer(): Server {
+/**
+ * Starts a Redis with the script loaded, for the tests of one file. With `TEST_STORE=durable-objects` starts Durable Objects, which have
+ * no commands.
+ */
+export const useServer = (): Server =>
+  process.env.TEST_STORE === 'durable-objects' ? objectsServer() : redisServer()
+
+function objectsServer(): Server {
+  const objects = useObjects()
+  const fail = async () => expect.fail('This test needs Redis.')
+  return {
+    objects,
+    send: fail,
+    evaluate: fail,
+    commands: fail,
+    connect: fail,
+    decide(requests, now, once) {
+      const complete = completeRequests(requests, now ?? Date.now()) as StoreRequest[]
+      return objects.store.decide(complete, {
+        ...(now !== undefined && { now }),
+        ...(once && { idempotency: once }),
+      })
+    },
+  }
+}
+
+function redisServer(): Server {
   let redis: Awaited<ReturnType<typeof borrowRedis>> | undefined
   const clients: Connection[] = []
   let sha = ''

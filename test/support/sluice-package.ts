@@ -40,13 +40,21 @@ export async function buildPackage(): Promise<void> {
   })
   await build({
     ...bundled,
-    entryPoints: { index: join(root, 'src/index.ts') },
+    entryPoints: {
+      index: join(root, 'src/index.ts'),
+      'durable-objects': join(root, 'src/stores/durable-objects/index.ts'),
+    },
     outdir,
+    splitting: true,
     target: 'es2022',
   })
   await cp(join(root, 'packages/upstash-bridge/src/guard'), join(outdir, 'guard'), {
     recursive: true,
   })
-  const manifest = { name: 'sluice', type: 'module', exports: './dist/index.js' }
+  const exports = {
+    '.': './dist/index.js',
+    './durable-objects': './dist/durable-objects.js',
+  }
+  const manifest = { name: 'sluice', type: 'module', exports }
   await writeFile(join(packageFolder, 'package.json'), JSON.stringify(manifest))
 }

@@ -1,6 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import { expect } from 'vitest'
+import type { Kept, Slots } from '../../src/stores/durable-objects/record.ts'
 import { type ModelKey, spell } from '../model/model.ts'
+import type { Objects } from './objects.ts'
 import type { Server } from './server.ts'
 
 /** `expect(actual, message).toEqual(expected)`, called only if the values differ, because it is slow. */
@@ -19,6 +21,7 @@ const isLog = (key: string) => key.includes('}:log:')
 const isSlots = (key: string) => key.includes('}:slots:')
 
 export async function read(server: Server, key: string): Promise<Stored> {
+  if (server.objects) return readObject(server.objects, key)
   const [content, expires] = await Promise.all([
     isLog(key) || isSlots(key)
       ? server.send('ZRANGE', key, '0', '-1', 'WITHSCORES')
@@ -30,6 +33,27 @@ export async function read(server: Server, key: string): Promise<Stored> {
     states: Array.isArray(content) ? statesOfSet(key, content.flat()) : statesOfRecord(content),
     expires: Number(expires),
   }
+}
+
+/** The row of an object that has what Redis has under a key. */
+async function readObject({ call }: Objects, key: string): Promise<Stored> {
+  const [, subject, name] = /\{(.*)\}:?(.*)$/.exec(key)!
+  const rows = new Map(await call<[string, { value: never; expires: number }][]>('/dump', subject!))
+  const row = rows.get(name || 'record')
+  if (!row) return { states: [], expires: -2 }
+  return { states: spelled(key, row.value).sort(), expires: row.expires }
+}
+
+function spelled(key: string, value: unknown): string[] {
+  if (isSlots(key)) {
+    return (value as Slots[]).flatMap(({ id, end, count }) =>
+      Array.from({ length: count }, (_, n) => `${id}:${n + 1} until ${end}`),
+    )
+  }
+  if (isLog(key)) return [`${key.slice(key.indexOf(':log:') + ':log:'.length)} ${value}`]
+  return (value as [string, Kept][]).map(([tag, { time, end, numbers }]) =>
+    [tag, time, end - time, ...numbers].join(':'),
+  )
 }
 
 function statesOfRecord(content: unknown): string[] {
@@ -65,12 +89,14 @@ export function predictStates(key: string, predicted: ModelKey | undefined): str
 
 /** Every byte and every expiry of the keys, to compare before and after. */
 export async function snapshot(server: Server, keys: string[]): Promise<unknown[]> {
+  if (server.objects) return Promise.all(keys.map((key) => readObject(server.objects!, key)))
   const parts = keys.flatMap((key) => [server.send('DUMP', key), server.send('PEXPIRETIME', key)])
   return Promise.all(parts)
 }
 
-/** The time of Redis' clock in ms since the epoch. */
+/** The time of the server's clock in ms since the epoch. */
 export async function clock(server: Server): Promise<number> {
+  if (server.objects) return server.objects.clock()
   const [seconds, micros] = (await server.send('TIME')) as [string, string]
   return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
 }

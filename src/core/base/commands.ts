@@ -1,4 +1,5 @@
 /** The interface between the store and the client that sends its commands. Types only. */
+import type { StoreError } from './errors.ts'
 
 /** A command of Redis: its name and its arguments. */
 export type Command = readonly (string | number)[]
@@ -18,16 +19,47 @@ export type SendCommands = (
 
 /** The variables and secrets of a Worker, and the URL and the token of one database. */
 export type ClientVariables = Record<string, unknown> & {
-  UPSTASH_REDIS_REST_URL?: string
-  UPSTASH_REDIS_REST_TOKEN?: string
+  UPSTASH_REDIS_REST_URL?: string | undefined
+  UPSTASH_REDIS_REST_TOKEN?: string | undefined
 }
 
-/** The result of `upstash()`. */
+/** The result of `upstash()` and `durableObjects()`. */
 export interface StoreClient {
   /**
    * Creates the sender for a database.
    * @param env with several databases, those of this one have the names without a suffix
-   * @throws {ConfigError} if an option of the client makes limits inexact
+   * @throws {ConfigError} if an option of the client makes limits inexact, or if the store has no commands
    */
   connect(env: ClientVariables): SendCommands
+  /** Set if the store does not count in Redis. */
+  own?: OwnStore
+}
+
+/** A store that counts without Redis. `Store` is an interface of the folder `connection`, which this folder does not import. */
+export interface OwnStore<Store = unknown> {
+  /** The store shares calls by itself, so there is no layer for that. */
+  batching: false
+  /** True if the Worker has the binding of the store. */
+  isBound(env: object): boolean
+  /** What to do if it has not. */
+  unbound: string
+  /** Reports settings that do not work with this store. */
+  check(
+    config: SettingsOfStore,
+    problem: (path: (string | number)[], expected: string) => void,
+  ): void
+  /** Creates the innermost layer. Every list has limits of one subject only. */
+  create(env: object, config: { namespace?: string | undefined; batching: boolean }): Store
+  /** Makes the outermost layer over the stack of the only store: splits requests with limits of several subjects. */
+  spread(
+    stores: readonly Store[],
+    onRefund: (subjects: string[], error?: StoreError) => void,
+  ): Store
+}
+
+/** The settings of a configuration that depend on the store. */
+interface SettingsOfStore {
+  use?: readonly { name: string }[]
+  clock?: string | undefined
+  live?: { from: string } | undefined
 }

@@ -17,13 +17,11 @@ export function databaseFrom(
 ): UpstashDatabase {
   const { url, token } = credentialsOf(env, name)
   if (!store) return { url, token }
-  const variables: ClientVariables = { ...env }
-  if (name !== undefined) {
-    // The variables without a suffix are those of another database.
-    delete variables.UPSTASH_REDIS_REST_URL
-    delete variables.UPSTASH_REDIS_REST_TOKEN
-    if (url !== undefined) variables.UPSTASH_REDIS_REST_URL = url
-    if (token !== undefined) variables.UPSTASH_REDIS_REST_TOKEN = token
+  // The variables without a suffix may be those of another database.
+  const variables: ClientVariables = {
+    ...env,
+    UPSTASH_REDIS_REST_URL: url,
+    UPSTASH_REDIS_REST_TOKEN: token,
   }
   try {
     return { send: store.connect(variables) }

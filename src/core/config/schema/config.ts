@@ -150,7 +150,8 @@ const configFields = <Context>() => ({
   /** Lets an isolate send concurrent decisions to Redis in one call. Defaults to true. */
   batching: v.optional(flag, true),
   /**
-   * The client that sends the commands to Redis: the result of `upstash()` from `sluice/upstash`. Defaults to HTTP requests to
+   * What counts: the client that sends the commands to Redis, which is the result of `upstash()` from `sluice/upstash`, or Durable Objects
+   * instead of Redis, the result of `durableObjects()` from `sluice/durable-objects`. Defaults to HTTP requests to
    * `UPSTASH_REDIS_REST_URL` with `UPSTASH_REDIS_REST_TOKEN`.
    */
   store: v.optional(madeBy<StoreClient>('upstash', 'connect')),
@@ -226,6 +227,7 @@ export const config = v.pipe(
   object(configFields, (valid, problem, all) => {
     const { use } = valid
     if (use) checkUse(use, problem)
+    valid.store?.own?.check(valid, problem)
     // These checks include policies with problems of their own, as far as their fields are valid.
     if (Array.isArray(all.policies)) {
       const policies = all.policies as Unchecked

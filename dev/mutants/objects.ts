@@ -1,0 +1,106 @@
+import { type Mutant, mutantsOf } from './mutant.ts'
+
+const of = (name: string) =>
+  mutantsOf(`src/stores/durable-objects/${name}.ts`, 'test/unit/stores/durable-objects')
+
+const ahead = of('ahead')
+const charge = of('charge')
+const decide = of('decide')
+const log = of('log')
+const objects = of('objects')
+const penalty = of('penalty')
+const slots = of('slots')
+const spread = of('spread')
+const storedParts = of('stored-parts')
+const subject = of('subject')
+
+export const objectsMutants: Mutant[] = [
+  ahead('stores a count that is too small', 'if (extra < 0 || ', 'if (', 'ahead'),
+  ahead(
+    'takes a stored bucket for strict although it flows back earlier',
+    'stored.time >= state.time && extra',
+    'extra',
+    'ahead',
+  ),
+  ahead('writes a sparse count ahead', 'terms && isDense ?', 'terms ?', 'ahead'),
+  ahead(
+    'keeps a stored state that was removed',
+    'isChanged ||= !record.has(tag)',
+    'isChanged ||= false',
+    'ahead',
+  ),
+  ahead('writes more than the quota ahead', 'Math.min(limit, first', 'Math.max(0, first', 'ahead'),
+  charge(
+    'refunds a window that began after the charge',
+    'decidedAt < start)',
+    'decidedAt < 0)',
+    'decide',
+  ),
+  charge(
+    'a refund postpones the end of a state',
+    'Math.min(state.end, latest)',
+    'state.end',
+    'decide',
+  ),
+  charge(
+    'refunds units of a bucket that have flowed back',
+    'units * windowMs - flowed',
+    'units * windowMs',
+    'decide',
+  ),
+  charge('a debt has no bound', 'Math.min(cost, most - count)', 'cost', 'decide'),
+  decide(
+    'a follow charges after a refused take',
+    "(hasPassed ? 'take' : 'peek')",
+    "'take'",
+    'decide',
+  ),
+  decide(
+    'a ban does not refuse its request',
+    'fits && rest === 0)\n  // The waits',
+    'fits)\n  // The waits',
+    'decide',
+  ),
+  decide('a refusal during a ban counts', 'fits || rest > 0) continue', 'fits) continue', 'decide'),
+  storedParts(
+    'deletes rows that have not expired',
+    'if (expires <= time) kv.delete(key)',
+    'kv.delete(key)',
+    'storage',
+  ),
+  storedParts(
+    'an empty object keeps its storage',
+    'await this.#storage.deleteAll()',
+    '',
+    'storage',
+  ),
+  log(
+    'a debt in a log has no bound',
+    'Math.min(cost, MAX_ENTRIES - live.length)',
+    'cost',
+    'decide',
+  ),
+  log('refunds the newest units first', 'Math.min(gone, early)', '0', 'decide'),
+  objects(
+    'sends a call to an overloaded object again',
+    '|| !retryable || overloaded',
+    '|| !retryable',
+    'config',
+  ),
+  penalty('a ban never doubles', 'Math.max(banMs, 2 * last.length)', 'banMs', 'decide'),
+  slots(
+    'a slot ends before one that was taken earlier',
+    'Math.max(now + terms.windowMs, ends.at(-1) ?? 0)',
+    'now + terms.windowMs',
+    'decide',
+  ),
+  spread(
+    'all subjects have one object',
+    'const shard = shards.get(subject) ?? shards.size',
+    'const shard = 0',
+    'storage',
+  ),
+  subject('keeps the memory after a failed write', 'this.#parts.forget() //', '//', 'storage'),
+  subject('charges a repeated call twice', 'if (known) return known.text', '', 'storage'),
+  subject('never writes the exact counts back', 'this.#parts.writeBack()\n  }', '}', 'storage'),
+]

@@ -1,0 +1,128 @@
+/**
+ * Charges a window or a bucket. Takes and debts use the algorithms of the local store; lua/README.md defines refunds and debts. All
+ * functions return the state after the change, `'none'` if no state is left, or `undefined` if nothing changes.
+ */
+import {
+  algorithms,
+  MAX_PRODUCT,
+  type QuotaTerms,
+  withFloor,
+} from '../../core/connection/algorithms/index.ts'
+import type { Limit, Terms } from '../../core/connection/store.ts'
+import type { Kept } from './record.ts'
+
+type After = Kept | 'none' | undefined
+
+/** The algorithms whose states are in the record. */
+export type InRecord = Exclude<Terms['algorithm'], 'sliding-log' | 'concurrency'>
+
+/** The terms of a limit with its floor and its calendar period. */
+export function quotaOf({ terms, floor, period }: Limit): QuotaTerms {
+  const smaller = withFloor(terms.algorithm, terms, floor)
+  return period ? { ...smaller, period } : smaller
+}
+
+/** Takes units of a quota. */
+function charged(limit: Limit, quota: QuotaTerms, units: number, now: number, state?: Kept): After {
+  const decide = algorithms[limit.terms.algorithm as InRecord]
+  const { state: after, resetAfterMs } = decide(now, quota, units, state)
+  return after && { ...after, end: now + resetAfterMs }
+}
+
+/** Takes the cost of a limit. Changes nothing if it does not fit. */
+export const taken = (limit: Limit, now: number, state: Kept | undefined): After =>
+  charged(limit, quotaOf(limit), limit.cost, now, state)
+
+/** Charges units that were already used, up to a count and parts that are exact in a double. */
+export function owed(limit: Limit, now: number, state: Kept | undefined): After {
+  const { terms, period, cost } = limit
+  const { windowMs } = terms
+  if (terms.algorithm === 'token-bucket') {
+    const [time, missing] = bucketAt(terms, now, state)
+    return bucketAfter(terms, now, time, missing, Math.min(MAX_PRODUCT, missing + cost * windowMs))
+  }
+  const most = Math.floor(MAX_PRODUCT / windowMs)
+  const isEarlier =
+    terms.algorithm === 'sliding-window' && state && state.time < opened(limit, now, state)
+  const count = !state || isEarlier ? 0 : state.numbers[0]!
+  // Twice the bound leaves room for the weighted units of the previous window.
+  const quota = { ...terms, ...(period && { period }), limit: 2 * most }
+  return charged(limit, quota, Math.max(0, Math.min(cost, most - count)), now, state)
+}
+
+/** Refunds the cost of a limit. */
+export function refunded(
+  limit: Limit,
+  now: number,
+  state: Kept | undefined,
+  decidedAt: number | undefined,
+): After {
+  if (!state) return undefined
+  const { terms, cost } = limit
+  const { algorithm, windowMs } = terms
+  if (algorithm === 'token-bucket') {
+    // A state that ends before the bucket is full at this rate was written by a faster plan.
+    const isFaster = terms.limit * (state.end - state.time) < state.numbers[0]!
+    if (isFaster && decidedAt !== undefined) return undefined
+    const [time, missing] = bucketAt(terms, now, state)
+    // No charge has more units, and the product is exact.
+    const units = Math.min(cost, Math.floor(Number.MAX_SAFE_INTEGER / windowMs))
+    // Without these units the bucket may have been full since the charge, and nothing would have flowed back.
+    const flowed = decidedAt === undefined ? 0 : Math.max(0, time - decidedAt) * terms.limit
+    const after = Math.max(0, missing - Math.max(0, units * windowMs - flowed))
+    return bucketAfter(terms, now, time, missing, after, state.end)
+  }
+  const start = algorithm === 'sliding-window' ? opened(limit, now, state) : state.time
+  const [count, ...previous] =
+    start === state.time ? state.numbers : shifted(state, start, windowMs)
+  const left = Math.max(0, count! - cost)
+  if (left === count || (decidedAt !== undefined && decidedAt < start)) return undefined
+  const end =
+    algorithm === 'fixed-window'
+      ? left > 0
+        ? state.end
+        : 0
+      : left > 0
+        ? start + 2 * windowMs
+        : previous[0]! > 0
+          ? start + windowMs
+          : 0
+  return until({ time: start, numbers: [left, ...previous], end }, now, state.end)
+}
+
+/** The start of the window of a state. A clock that moves back does not return to an earlier one. */
+function opened({ terms: { windowMs } }: Limit, now: number, state: Kept): number {
+  const at = Math.max(now, state.time)
+  return at - (at % windowMs)
+}
+
+const shifted = ({ time, numbers }: Kept, start: number, windowMs: number): number[] => [
+  0,
+  start - time > windowMs ? 0 : numbers[0]!,
+]
+
+/** The time of a bucket and its missing parts. */
+function bucketAt({ limit }: Terms, now: number, state: Kept | undefined): [number, number] {
+  if (!state) return [now, 0]
+  const time = Math.max(now, state.time)
+  return [time, Math.max(0, state.numbers[0]! - (time - state.time) * limit)]
+}
+
+function bucketAfter(
+  { limit }: Terms,
+  now: number,
+  time: number,
+  missing: number,
+  after: number,
+  latest = Number.POSITIVE_INFINITY,
+): After {
+  if (after === missing) return undefined
+  const end = after > 0 ? time + Math.ceil(after / limit) : 0
+  return until({ time, numbers: [after], end }, now, latest)
+}
+
+/** A refund does not postpone the end of a state. */
+function until(state: Kept, now: number, latest: number): After {
+  const end = Math.min(state.end, latest)
+  return end > now ? { ...state, end } : 'none'
+}

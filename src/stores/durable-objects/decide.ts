@@ -1,0 +1,207 @@
+/** Decides requests to one subject. lua/README.md is the contract: every number equals that of the script. */
+import { algorithms, endingIn, resized } from '../../core/connection/algorithms/index.ts'
+import type { Limit, Penalty, StoreRequest, StoreState } from '../../core/connection/store.ts'
+import { type InRecord, owed, quotaOf, refunded, taken } from './charge.ts'
+import { liveTimes, owedTimes, refundedTimes } from './log.ts'
+import { ban, banRest, type Changes, pardon, refusalCounted } from './penalty.ts'
+import { type Kept, liveState, type Parts } from './record.ts'
+import { hasRoom, releasedSlots, slotsState, takenSlots } from './slots.ts'
+
+type Mode = StoreRequest['mode']
+
+/** A limit in its size in force, and what its charge does. */
+interface Row {
+  limit: Limit
+  penalty: Penalty | undefined
+  fits: boolean
+  /** The rest of a ban, ms. */
+  rest: number
+  /** The state of an operator's limit. */
+  override: Kept | undefined
+}
+
+/**
+ * Decides a list of requests in order, and changes the parts of the subject. The limits of a request are charged together or not at all.
+ * @param now ms since the epoch
+ */
+export function decideList(
+  parts: Parts,
+  list: readonly StoreRequest[],
+  now: number,
+): StoreState[][] {
+  let hasPassed = true // of the last request that is not a follow
+  return list.map((request) => {
+    const { mode } = request
+    const decided: Mode = mode === 'follow' ? (hasPassed ? 'take' : 'peek') : mode
+    const states = decideOne(parts, request, decided, now)
+    if (mode !== 'follow') hasPassed = mode === 'take' && states.every(({ allowed }) => allowed)
+    return states
+  })
+}
+
+function decideOne(parts: Parts, request: StoreRequest, mode: Mode, now: number): StoreState[] {
+  operate(parts, request, now)
+  const isSettled = mode === 'refund' || mode === 'debt'
+  const rows = request.limits.map((given): Row => {
+    const override = given.override && liveState(parts.record, `${given.terms.tag}-limit`, now)
+    const limit = resized(given, override?.numbers[0])
+    const penalty = isSettled ? undefined : limit.penalty
+    const rest = penalty ? banRest(parts.record, penalty, now) : 0
+    return { limit, penalty, fits: isSettled || fits(parts, limit, now), rest, override }
+  })
+  const isAdmitted = rows.every(({ fits, rest }) => fits && rest === 0)
+  // The waits of a refused limit are those before a charge, and equal those after it: then nothing is charged.
+  if (isSettled || (mode === 'take' && isAdmitted)) {
+    const changes: Changes = new Map()
+    for (const { limit } of rows) charge(parts, request, limit, mode, now, changes)
+    apply(parts, changes, now)
+  } else if (mode === 'take') {
+    for (const row of rows) {
+      const { penalty, fits, rest } = row
+      if (!penalty || fits || rest > 0) continue // a refusal during a ban does not count
+      apply(parts, refusalCounted(parts.record, penalty, now), now)
+      row.rest = banRest(parts.record, penalty, now)
+    }
+  }
+  return rows.map((row) => stateOf(parts, row, now))
+}
+
+/** Applies the mode of an operator. Afterwards its request is decided like a peek. */
+function operate(parts: Parts, request: StoreRequest, now: number) {
+  const { mode } = request
+  const changes: Changes = new Map()
+  const add = (more: Changes) => {
+    for (const [tag, state] of more) changes.set(tag, state)
+  }
+  for (const { terms, penalty, override } of request.limits) {
+    const { tag, algorithm } = terms
+    if (override && mode === 'override') {
+      const { units, forMs } = request
+      changes.set(`${tag}-limit`, { time: now, end: now + forMs, numbers: [units] })
+    }
+    if (override && mode === 'restore') changes.set(`${tag}-limit`, undefined)
+    if (mode === 'reset') {
+      if (algorithm === 'sliding-log') parts.setLog(tag, [], 0)
+      else if (algorithm === 'concurrency') parts.setSlots(tag, [], 0)
+      else changes.set(tag, undefined)
+    }
+    if (!penalty) continue
+    if (mode === 'ban') add(ban(penalty, request.banMs ?? penalty.banMs, now))
+    if (mode === 'reset' || mode === 'unban') add(pardon(penalty))
+  }
+  apply(parts, changes, now)
+}
+
+/** Changes states of the record, and drops those that have ended. Changes nothing if a removal finds no state. */
+function apply(parts: Parts, changes: Changes, now: number) {
+  const isChanged = [...changes].some(([tag, state]) => state || parts.record.has(tag))
+  if (!isChanged) return
+  const record = new Map(parts.record)
+  for (const [tag, state] of changes) {
+    if (state) record.set(tag, state)
+    else record.delete(tag)
+  }
+  for (const [tag, { end }] of record) if (end <= now) record.delete(tag)
+  parts.record = record
+}
+
+function fits(parts: Parts, limit: Limit, now: number): boolean {
+  const { terms, cost } = limit
+  if (terms.algorithm === 'concurrency') return hasRoom(parts.slots(terms.tag), limit, now)
+  if (terms.algorithm === 'sliding-log') {
+    const { length } = liveTimes(parts.log(terms.tag), terms.windowMs, now)
+    return cost === 0 || length + cost <= quotaOf(limit).limit
+  }
+  const state = liveState(parts.record, terms.tag, now)
+  return algorithms[terms.algorithm](now, quotaOf(limit), cost, state).allowed
+}
+
+/** Charges one limit, or refunds it. Changes of the record are collected, those of logs and slots are made at once. */
+function charge(
+  parts: Parts,
+  request: StoreRequest,
+  limit: Limit,
+  mode: Mode,
+  now: number,
+  changes: Changes,
+) {
+  const { terms, cost } = limit
+  const { tag, algorithm, windowMs } = terms
+  const decidedAt = request.mode === 'refund' ? request.decidedAt : undefined
+  if (cost === 0) return
+  if (algorithm === 'concurrency') {
+    const slots = parts.slots(tag)
+    const after = mode === 'refund' ? releasedSlots(slots, limit) : takenSlots(slots, limit, now)
+    if (after) parts.setSlots(tag, after, Math.max(0, ...after.map(({ end }) => end)))
+  } else if (algorithm === 'sliding-log') {
+    const times = parts.log(tag)
+    const after =
+      mode === 'refund' ? refundedTimes(limit, now, times, decidedAt) : owedTimes(limit, now, times)
+    if (after) parts.setLog(tag, after, (after.at(-1) ?? 0) + windowMs)
+  } else {
+    const state = liveState(parts.record, tag, now)
+    const after =
+      mode === 'refund'
+        ? refunded(limit, now, state, decidedAt)
+        : mode === 'debt'
+          ? owed(limit, now, state)
+          : taken(limit, now, state)
+    if (after) changes.set(tag, after === 'none' ? undefined : after)
+  }
+}
+
+/** The state of a limit in the reply: that after the charge. */
+function stateOf(
+  parts: Parts,
+  { limit, penalty, fits, rest, override }: Row,
+  now: number,
+): StoreState {
+  const numbers =
+    limit.terms.algorithm === 'concurrency'
+      ? slotsState(parts.slots(limit.terms.tag), limit, now)
+      : countedState(parts, limit, fits, now)
+  const retryAfterMs = fits ? 0 : numbers.retryAfterMs
+  return {
+    ...numbers,
+    allowed: fits && rest === 0,
+    retryAfterMs: retryAfterMs === null ? null : Math.max(retryAfterMs, rest),
+    ...(penalty && rest > 0 && { bannedForMs: rest }),
+    ...(override && { limit: override.numbers[0]!, overriddenForMs: override.end - now }),
+  }
+}
+
+function countedState(
+  parts: Parts,
+  limit: Limit,
+  fits: boolean,
+  now: number,
+): Omit<StoreState, 'allowed'> {
+  const { terms, cost, floor = 0 } = limit
+  const { tag, algorithm } = terms
+  const decide = algorithms[algorithm as InRecord | 'sliding-log']
+  const quota = quotaOf(limit)
+  let kept: Kept | undefined
+  if (algorithm === 'sliding-log') {
+    const times = parts.log(tag)
+    const newest = times.at(-1)
+    if (newest !== undefined) kept = { time: newest, numbers: [...times], end: Infinity }
+  } else {
+    kept = liveState(parts.record, tag, now)
+  }
+  const outcome = decide(now, quota, 0, kept)
+  const { retryAfterMs } = decide(now, quota, fits ? 0 : cost, kept)
+  // From the end of the state on, the whole quota is available, even if the terms have changed since the charge.
+  const restMs = kept ? kept.end - now : Infinity
+  const { remaining, resetAfterMs, nextAfterMs, ...waits } = endingIn(restMs, {
+    ...outcome,
+    retryAfterMs,
+  })
+  const reserved = floor > 0 && decide(now, terms, 0, kept).remaining - remaining
+  return {
+    remaining,
+    retryAfterMs: waits.retryAfterMs,
+    resetAfterMs,
+    nextAfterMs,
+    ...(reserved !== false && { reserved }),
+  }
+}

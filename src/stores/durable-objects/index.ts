@@ -1,0 +1,75 @@
+/** `sluice/durable-objects`: counts in Durable Objects of Cloudflare, without a database. */
+import * as v from 'valibot'
+import type { OwnStore, StoreClient } from '../../core/base/commands.ts'
+import { ConfigError } from '../../core/base/errors.ts'
+import { checked } from '../../core/config/schema/checked.ts'
+import { type Input, object, oneOf, pattern } from '../../core/config/schema/shapes.ts'
+import type { Store } from '../../core/connection/store.ts'
+import { createObjectStore } from './objects.ts'
+import type { ObjectNamespace } from './runtime.ts'
+import { spreadBySubject } from './spread.ts'
+
+export type { StoreClient } from '../../core/base/commands.ts'
+export { SluiceSubject } from './subject.ts'
+
+const fields = () => ({
+  /** The name of the binding in wrangler.toml. Defaults to `SLUICE_SUBJECT`. */
+  binding: v.optional(
+    pattern('the name of a binding, like "SLUICE_SUBJECT"', /^[A-Za-z_]\w{0,63}$/),
+    'SLUICE_SUBJECT',
+  ),
+  /** Where new objects run, if possible: a region of Cloudflare. Defaults to near the first request for a subject. */
+  locationHint: v.optional(oneOf('wnam', 'enam', 'sam', 'weur', 'eeur', 'apac', 'oc', 'afr', 'me')),
+  /** Where objects run and store data, always. Another jurisdiction has other objects: a change resets all quotas. Defaults to none. */
+  jurisdiction: v.optional(oneOf('eu', 'us', 'fedramp', 'fedramp-high')),
+})
+
+export interface DurableObjectsOptions extends Input<ReturnType<typeof fields>> {}
+
+const schema = object(fields)
+
+/**
+ * Makes the field `store` of a configuration: each subject is counted by a Durable Object of its own, in its SQLite database. The Worker
+ * exports the class `SluiceSubject` and binds it. Only on Cloudflare Workers.
+ * @throws {ConfigError} immediately, if an option is invalid
+ * @example
+ * defineConfig({
+ *   store: durableObjects(),
+ *   policies: [{ name: 'per-ip', limit: 100, window: '1m' }],
+ * })
+ */
+export function durableObjects(options: DurableObjectsOptions = {}): StoreClient {
+  const { output, problems } = checked(schema, options, 'durableObjects')
+  if (problems) throw new ConfigError(problems)
+  const { binding, locationHint, jurisdiction } = output
+  const bound = (env: object) => (env as Record<string, ObjectNamespace | undefined>)[binding]
+  const own: OwnStore<Store> = {
+    batching: false,
+    check({ use = [], clock, live }, problem) {
+      const index = use.findIndex(({ name }) => name === 'shards' || name === 'cluster')
+      if (index >= 0) {
+        problem(
+          ['use', index],
+          'no shards() or cluster() with durableObjects(), which have no database',
+        )
+      }
+      if (clock === 'edge') problem(['clock'], '"store" with durableObjects(), whose clock is free')
+      if (live?.from === 'redis') problem(['live', 'from'], '"kv:<binding>" with durableObjects()')
+    },
+    isBound: (env) => bound(env) !== undefined,
+    unbound: `Bind the class SluiceSubject as ${binding} in the configuration of wrangler.`,
+    create(env, { namespace, batching }) {
+      const given = bound(env)
+      const objects = jurisdiction ? given?.jurisdiction(jurisdiction) : given
+      return createObjectStore({ objects, binding, namespace, locationHint, batching })
+    },
+    spread: ([store], onRefund) => spreadBySubject(store!, onRefund),
+  }
+  return {
+    own: own as OwnStore,
+    connect() {
+      const expected = 'upstash(…): Durable Objects have no commands'
+      throw new ConfigError([{ path: 'store', expected, got: 'durableObjects()' }])
+    },
+  }
+}

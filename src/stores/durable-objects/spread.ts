@@ -1,0 +1,43 @@
+/** Requests with limits of several subjects: each of their objects charges all of its limits, or none. */
+import { asStoreError } from '../../core/base/errors.ts'
+import type { OnRefund, Store, StoreRequest } from '../../core/connection/store.ts'
+import { createSplitStore, type DecideParts } from '../../features/shards/split-store.ts'
+
+/**
+ * A store that splits requests by subject.
+ * @param store the stack of layers, whose lists each have one subject
+ */
+export function spreadBySubject(store: Store, onRefund: OnRefund): Store {
+  const decideParts: DecideParts = (parts, options, isOne) =>
+    Promise.all(
+      parts.map(async ({ lists }) =>
+        isOne
+          ? [await store.decide(lists[0]!, options).catch(asStoreError)]
+          : store.decideEach(lists, options),
+      ),
+    )
+
+  /** A store for one call: its shards are the subjects of the call. */
+  function split(): Store {
+    const shards = new Map<string, number>()
+    const shardOf = (subject: string) => {
+      const shard = shards.get(subject) ?? shards.size
+      shards.set(subject, shard)
+      return shard
+    }
+    return createSplitStore(shardOf, decideParts, { onRefund })
+  }
+
+  return {
+    decide: (list, options) => (hasOneSubject(list) ? store : split()).decide(list, options),
+    decideEach: (lists, options) =>
+      lists.length === 1 && hasOneSubject(lists[0]!)
+        ? store.decideEach(lists, options)
+        : split().decideEach(lists, options),
+  }
+}
+
+function hasOneSubject(list: StoreRequest[]): boolean {
+  const { subject } = list[0]!.limits[0]!
+  return list.every(({ limits }) => limits.every((limit) => limit.subject === subject))
+}

@@ -1,0 +1,140 @@
+/** A Worker with the store on Durable Objects alone. It runs the steps in the body of a POST one after the other. */
+import { StoreError } from '../../src/core/base/errors.ts'
+import type {
+  StoreOptions,
+  StoreReply,
+  StoreRequest,
+  StoreResult,
+} from '../../src/core/connection/store.ts'
+import { createObjectStore } from '../../src/stores/durable-objects/objects.ts'
+import type { ObjectContext, ObjectNamespace } from '../../src/stores/durable-objects/runtime.ts'
+import { spreadBySubject } from '../../src/stores/durable-objects/spread.ts'
+import { SluiceSubject as Subject } from '../../src/stores/durable-objects/subject.ts'
+
+export type Step =
+  | {
+      do: 'decide'
+      lists: StoreRequest[][]
+      options: Pick<StoreOptions, 'now' | 'idempotency'>
+    }
+  | { do: 'clock' }
+  /** Calls an endpoint of the object of a subject. */
+  | {
+      do: '/call' | '/dump' | '/rows' | '/load' | '/fail' | '/abort' | '/alarm'
+      subject: string
+      body?: unknown
+    }
+
+/** A reply, or the parts of an error. */
+export type PlainReply = StoreReply | Pick<StoreError, 'code' | 'message'>
+export type Answer = { replies: PlainReply[] } | { value: unknown }
+
+/** The object, with access to its storage. */
+export class SluiceSubject extends Subject {
+  readonly #ctx: ObjectContext & { abort(reason: string): void }
+  /** The keys of the rows that were written. */
+  readonly #written: string[]
+  #fails = 0
+
+  constructor(ctx: ObjectContext & { abort(reason: string): void }) {
+    const written: string[] = []
+    const { storage } = ctx
+    const { kv } = storage
+    const failing = () => {
+      if (this.#fails-- > 0) throw new Error('SQLITE_FULL: no space')
+    }
+    super({
+      blockConcurrencyWhile: (task) => ctx.blockConcurrencyWhile(task),
+      storage: {
+        kv: {
+          get: (key) => kv.get(key),
+          list: () => kv.list(),
+          delete: (key) => kv.delete(key) && written.push(key) > 0,
+          put: (key, value) => {
+            if (this.#fails > 0) failing()
+            written.push(key)
+            kv.put(key, value)
+          },
+        },
+        transactionSync: (task) => storage.transactionSync(task),
+        getAlarm: () => storage.getAlarm(),
+        setAlarm: (time) => {
+          written.push('alarm')
+          return storage.setAlarm(time)
+        },
+        deleteAll: () => storage.deleteAll(),
+      },
+    })
+    this.#ctx = ctx
+    this.#written = written
+  }
+
+  override async fetch(request: Request): Promise<Response> {
+    const { kv } = this.#ctx.storage
+    switch (new URL(request.url).pathname) {
+      case '/dump': // all rows, with the exact counts
+        await this.alarm()
+        return Response.json([...kv.list()])
+      case '/alarm':
+        await this.alarm()
+        return Response.json([[...kv.list()], await this.#ctx.storage.getAlarm()])
+      case '/rows':
+        return Response.json(this.#written.splice(0))
+      case '/load':
+        for (const [key, value] of (await request.json()) as [string, unknown][]) kv.put(key, value)
+        return Response.json([])
+      case '/fail': // the next writes
+        this.#fails = (await request.json()) as number
+        return Response.json([])
+      case '/abort':
+        this.#ctx.abort('as the test asks')
+        return Response.json([])
+      default:
+        return super.fetch(request)
+    }
+  }
+}
+
+const plain = (reply: StoreResult): PlainReply =>
+  reply instanceof StoreError ? { code: reply.code, message: reply.message } : reply
+
+export default {
+  async fetch(request: Request, env: { SLUICE_SUBJECT: ObjectNamespace }) {
+    const { SLUICE_SUBJECT: objects } = env
+    const store = spreadBySubject(
+      createObjectStore({ objects, binding: 'SLUICE_SUBJECT', batching: false }),
+      () => {},
+    )
+    const answers: Answer[] = []
+    for (const step of (await request.json()) as Step[]) {
+      if (step.do === 'decide') {
+        const work: Promise<unknown>[] = []
+        const options = {
+          ...step.options,
+          waitUntil: (promise: Promise<unknown>) => void work.push(promise),
+        }
+        const { lists } = step
+        const replies =
+          lists.length === 1
+            ? [await store.decide(lists[0]!, options).catch((error: StoreError) => error)]
+            : await store.decideEach(lists, options)
+        // A refund adds its work when it begins.
+        for (let done = 0; done < work.length; done = work.length) await Promise.allSettled(work)
+        answers.push({ replies: replies.map(plain) })
+        continue
+      }
+      if (step.do === 'clock') {
+        answers.push({ value: Date.now() })
+        continue
+      }
+      const stub = objects.get(objects.idFromName(step.subject))
+      const body = JSON.stringify(step.body ?? null)
+      const value = await stub
+        .fetch(`https://object${step.do}`, { method: 'POST', body })
+        .then((response) => response.json())
+        .catch(({ message }) => ({ error: message }))
+      answers.push({ value })
+    }
+    return Response.json(answers)
+  },
+}
