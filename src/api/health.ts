@@ -65,7 +65,7 @@ const IS_OPEN = 'The database failed repeatedly. Until it answers again, onStore
 /** A client of the app may have its credentials from anywhere, but most have them from these variables. */
 function missingClient(config: Config, env: Env, store: string | undefined): HealthProblem[] {
   const own = config.store?.own
-  if (own) return own.isBound(env) ? [] : [{ code: 'not-configured', store, detail: own.unbound }]
+  if (own) return own.problems(env)
   const { send, problem } = databaseFrom(config, env, store)
   if (send) return []
   const missing = missingCredentials(env, store)

@@ -39,10 +39,8 @@ export interface StoreClient {
 export interface OwnStore<Store = unknown> {
   /** The store shares calls by itself, so there is no layer for that. */
   batching: false
-  /** True if the Worker has the binding of the store. */
-  isBound(env: object): boolean
-  /** What to do if it has not. */
-  unbound: string
+  /** What the Worker lacks for this store, such as a binding. Names no values. */
+  problems(env: object): { code: 'not-configured'; detail: string }[]
   /** Reports settings that do not work with this store. */
   check(
     config: SettingsOfStore,

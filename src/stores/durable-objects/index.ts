@@ -56,8 +56,10 @@ export function durableObjects(options: DurableObjectsOptions = {}): StoreClient
       if (clock === 'edge') problem(['clock'], '"store" with durableObjects(), whose clock is free')
       if (live?.from === 'redis') problem(['live', 'from'], '"kv:<binding>" with durableObjects()')
     },
-    isBound: (env) => bound(env) !== undefined,
-    unbound: `Bind the class SluiceSubject as ${binding} in the configuration of wrangler.`,
+    problems(env) {
+      const detail = `Bind the class SluiceSubject as ${binding} in the configuration of wrangler.`
+      return bound(env) ? [] : [{ code: 'not-configured', detail }]
+    },
     create(env, { namespace, batching }) {
       const given = bound(env)
       const objects = jurisdiction ? given?.jurisdiction(jurisdiction) : given
