@@ -1,7 +1,7 @@
 /** `npx node bench/holds.ts`: when a batch should wait. Simulates rules, and writes their costs and the picture of docs/explanation/cost.md. */
 import { writeFile } from 'node:fs/promises'
 import { writeBetween } from '../dev/markers.ts'
-import { HOLD, type Hold } from '../src/core/connection/connection.ts'
+import { HOLD, type HoldRule } from '../src/core/connection/connection.ts'
 import { type BenchServer, openServer } from './server.ts'
 import { simulate } from './simulate/run.ts'
 import { digits, table } from './stack/report/table.ts'
@@ -15,7 +15,7 @@ const ONE = { isolates: 1, colos: 1, rps: 1500, seconds: 6 }
 const FLEET = { isolates: 20, colos: 10, rps: 20_000, seconds: 3 }
 
 /** The rules, from none to the longest wait. */
-const HOLDS: Hold[] = [
+const HOLDS: HoldRule[] = [
   { lists: 2, periodMs: 1, ms: 1 },
   { lists: 3, periodMs: 2, ms: 1 },
   { lists: 1, periodMs: 1, ms: 1 },
@@ -35,7 +35,7 @@ export interface Point {
   dollars: number
 }
 
-const nameOf = ({ lists, periodMs, ms }: Hold) =>
+const nameOf = ({ lists, periodMs, ms }: HoldRule) =>
   `${ms} ms, after ${lists} ${lists === 1 ? 'list' : 'lists'} in ${periodMs} to ${2 * periodMs} ms`
 
 async function measure(server: BenchServer): Promise<Point[]> {

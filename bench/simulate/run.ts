@@ -3,7 +3,7 @@
 import type { StoreError } from '../../src/core/base/errors.ts'
 import type { PolicyOptions } from '../../src/core/config/options.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
-import type { Hold } from '../../src/core/connection/connection.ts'
+import type { HoldRule } from '../../src/core/connection/connection.ts'
 import { stackOn } from '../../src/core/create.ts'
 import { decideEach } from '../../src/core/decide/decide.ts'
 import { createDenialCache } from '../../src/core/decide/denial-cache.ts'
@@ -38,7 +38,7 @@ export interface Way {
   denialCache: boolean
   lease?: PolicyOptions['lease']
   /** When batches wait. Defaults to the rule of the deployed code. */
-  hold?: Hold | undefined
+  hold?: HoldRule | undefined
 }
 
 export interface Simulated extends World {

@@ -10,13 +10,13 @@ export interface SizeLimit {
   maxKiB: number
 }
 
-export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 89 }
+export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 91 }
 
 export const entryLimits: SizeLimit[] = [
-  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 47 },
-  { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 62 },
-  { name: 'sluice/node', file: 'node.js', maxKiB: 49 },
-  { name: 'sluice/next', file: 'next.js', maxKiB: 47 },
+  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 48 },
+  { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 64 },
+  { name: 'sluice/node', file: 'node.js', maxKiB: 50 },
+  { name: 'sluice/next', file: 'next.js', maxKiB: 48 },
   { name: 'sluice/client', file: 'client.js', maxKiB: 3 },
   { name: 'sluice/observe', file: 'observe.js', maxKiB: 16 },
   { name: 'sluice/bodies', file: 'bodies.js', maxKiB: 11 },

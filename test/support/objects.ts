@@ -15,7 +15,7 @@ import type {
   StoreRequest,
   StoreResult,
 } from '../../src/core/connection/store.ts'
-import type { Kept, Slots } from '../../src/stores/durable-objects/record.ts'
+import type { KeptState, Slots } from '../../src/stores/durable-objects/record.ts'
 import type { Answer, PlainReply, Step } from './objects-worker.ts'
 
 const project = fileURLToPath(new URL('../..', import.meta.url))
@@ -25,7 +25,7 @@ const MEMORY = '/dev/shm'
 
 /** The rows of an object by key. */
 export interface StoredRows {
-  record?: { value: [string, Kept][]; expires: number }
+  record?: { value: [string, KeptState][]; expires: number }
   [log: `log:${string}`]: { value: number[]; expires: number }
   [slots: `slots:${string}`]: { value: Slots[]; expires: number }
 }

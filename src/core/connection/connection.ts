@@ -20,7 +20,7 @@ const MAX_LENGTH = 16_384
 /** The characters that a limit adds to a call, without its subject. */
 const ROW_LENGTH = 100
 /** When the lists that join a batch wait, and for how long. */
-export interface Hold {
+export interface HoldRule {
   /** A batch waits if at least this many lists have left in this and in the previous `periodMs`. */
   lists: number
   periodMs: number
@@ -28,7 +28,7 @@ export interface Hold {
   ms: number
 }
 /** The knee of the curve in docs/explanation/cost.md (`npx node bench/holds.ts`). */
-export const HOLD: Hold = { lists: 2, periodMs: 4, ms: 1 }
+export const HOLD: HoldRule = { lists: 2, periodMs: 4, ms: 1 }
 /** If a batch is open for longer, the request that opened it may have been killed, ms. */
 const MAX_OPEN_MS = 50
 const DEADLINE_MS = 300
@@ -43,7 +43,7 @@ export interface ConnectionOptions extends BreakerOptions {
   /** Runs a task after `ms`, for simulations. Defaults to a timer; for 0 ms to one turn of the event loop. */
   later?: ((ms: number, task: () => void) => void) | undefined
   /** For simulations. */
-  hold?: Hold | undefined
+  hold?: HoldRule | undefined
 }
 
 /** The lists of one caller. */

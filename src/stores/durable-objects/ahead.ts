@@ -4,7 +4,7 @@
  */
 import type { QuotaTerms } from '../../core/connection/algorithms/index.ts'
 import type { Terms } from '../../core/connection/store.ts'
-import type { Kept, Record } from './record.ts'
+import type { KeptState, Record } from './record.ts'
 
 /** The units of a window or a bucket that one write charges, its own included. */
 export const STEP = 10
@@ -12,7 +12,7 @@ export const STEP = 10
 export const AHEAD_MS = 1_000
 
 /** The terms of the states that are counts, by tag. Other states are not written ahead. */
-export type Counts = ReadonlyMap<string, CountTerms>
+export type AheadTerms = ReadonlyMap<string, CountTerms>
 export type CountTerms = Pick<Terms, 'algorithm'> & QuotaTerms
 
 /**
@@ -22,10 +22,10 @@ export type CountTerms = Pick<Terms, 'algorithm'> & QuotaTerms
 export function recordToStore(
   stored: Record,
   record: Record,
-  counts: Counts,
+  counts: AheadTerms,
   isDense: boolean,
 ): Record | undefined {
-  const next = new Map<string, Kept>()
+  const next = new Map<string, KeptState>()
   let isChanged = false
   for (const [tag, state] of record) {
     const known = stored.get(tag)
@@ -41,7 +41,7 @@ export function recordToStore(
   return isChanged ? next : undefined
 }
 
-export const isEqual = (one: Kept, other: Kept): boolean =>
+export const isEqual = (one: KeptState, other: KeptState): boolean =>
   one === other ||
   (one.time === other.time &&
     one.end === other.end &&
@@ -49,7 +49,11 @@ export const isEqual = (one: Kept, other: Kept): boolean =>
     one.numbers.every((number, index) => number === other.numbers[index]))
 
 /** True if a stored state is at least as strict as the current one, at any time and under any plan, and by less than a step. */
-function isStrict(stored: Kept, state: Kept, { algorithm, limit, windowMs }: CountTerms): boolean {
+function isStrict(
+  stored: KeptState,
+  state: KeptState,
+  { algorithm, limit, windowMs }: CountTerms,
+): boolean {
   const extra = stored.numbers[0]! - state.numbers[0]!
   if (extra < 0 || stored.end < state.end) return false
   if (algorithm === 'token-bucket') {
@@ -59,7 +63,7 @@ function isStrict(stored: Kept, state: Kept, { algorithm, limit, windowMs }: Cou
 }
 
 /** A state after a few more charges. */
-function advanced(state: Kept, { algorithm, limit, burst, windowMs }: CountTerms): Kept {
+function advanced(state: KeptState, { algorithm, limit, burst, windowMs }: CountTerms): KeptState {
   const [first = 0, ...others] = state.numbers
   if (algorithm !== 'token-bucket') {
     return { ...state, numbers: [Math.max(first, Math.min(limit, first + STEP - 1)), ...others] }

@@ -9,9 +9,9 @@ import {
   withFloor,
 } from '../../core/connection/algorithms/index.ts'
 import type { Limit, Terms } from '../../core/connection/store.ts'
-import type { Kept } from './record.ts'
+import type { KeptState } from './record.ts'
 
-type After = Kept | 'none' | undefined
+type After = KeptState | 'none' | undefined
 
 /** The algorithms whose states are in the record. */
 export type InRecord = Exclude<Terms['algorithm'], 'sliding-log' | 'concurrency'>
@@ -23,18 +23,24 @@ export function quotaOf({ terms, floor, period }: Limit): QuotaTerms {
 }
 
 /** Takes units of a quota. */
-function charged(limit: Limit, quota: QuotaTerms, units: number, now: number, state?: Kept): After {
+function charged(
+  limit: Limit,
+  quota: QuotaTerms,
+  units: number,
+  now: number,
+  state?: KeptState,
+): After {
   const decide = algorithms[limit.terms.algorithm as InRecord]
   const { state: after, resetAfterMs } = decide(now, quota, units, state)
   return after && { ...after, end: now + resetAfterMs }
 }
 
 /** Takes the cost of a limit. Changes nothing if it does not fit. */
-export const taken = (limit: Limit, now: number, state: Kept | undefined): After =>
+export const taken = (limit: Limit, now: number, state: KeptState | undefined): After =>
   charged(limit, quotaOf(limit), limit.cost, now, state)
 
 /** Charges units that were already used, up to a count and parts that are exact in a double. */
-export function owed(limit: Limit, now: number, state: Kept | undefined): After {
+export function owed(limit: Limit, now: number, state: KeptState | undefined): After {
   const { terms, period, cost } = limit
   const { windowMs } = terms
   if (terms.algorithm === 'token-bucket') {
@@ -54,7 +60,7 @@ export function owed(limit: Limit, now: number, state: Kept | undefined): After 
 export function refunded(
   limit: Limit,
   now: number,
-  state: Kept | undefined,
+  state: KeptState | undefined,
   decidedAt: number | undefined,
 ): After {
   if (!state) return undefined
@@ -91,18 +97,18 @@ export function refunded(
 }
 
 /** The start of the window of a state. A clock that moves back does not return to an earlier one. */
-function opened({ terms: { windowMs } }: Limit, now: number, state: Kept): number {
+function opened({ terms: { windowMs } }: Limit, now: number, state: KeptState): number {
   const at = Math.max(now, state.time)
   return at - (at % windowMs)
 }
 
-const shifted = ({ time, numbers }: Kept, start: number, windowMs: number): number[] => [
+const shifted = ({ time, numbers }: KeptState, start: number, windowMs: number): number[] => [
   0,
   start - time > windowMs ? 0 : numbers[0]!,
 ]
 
 /** The time of a bucket and its missing parts. */
-function bucketAt({ limit }: Terms, now: number, state: Kept | undefined): [number, number] {
+function bucketAt({ limit }: Terms, now: number, state: KeptState | undefined): [number, number] {
   if (!state) return [now, 0]
   const time = Math.max(now, state.time)
   return [time, Math.max(0, state.numbers[0]! - (time - state.time) * limit)]
@@ -122,7 +128,7 @@ function bucketAfter(
 }
 
 /** A refund does not postpone the end of a state. */
-function until(state: Kept, now: number, latest: number): After {
+function until(state: KeptState, now: number, latest: number): After {
   const end = Math.min(state.end, latest)
   return end > now ? { ...state, end } : 'none'
 }

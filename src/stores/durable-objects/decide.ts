@@ -4,20 +4,20 @@ import type { Limit, Penalty, StoreRequest, StoreState } from '../../core/connec
 import { type InRecord, owed, quotaOf, refunded, taken } from './charge.ts'
 import { liveTimes, owedTimes, refundedTimes } from './log.ts'
 import { ban, banRest, type Changes, pardon, refusalCounted } from './penalty.ts'
-import { type Kept, liveState, type Parts } from './record.ts'
+import { type KeptState, liveState, type Parts } from './record.ts'
 import { hasRoom, releasedSlots, slotsState, takenSlots } from './slots.ts'
 
 type Mode = StoreRequest['mode']
 
 /** A limit in its size in force, and what its charge does. */
-interface Row {
+interface LimitRow {
   limit: Limit
   penalty: Penalty | undefined
   fits: boolean
   /** The rest of a ban, ms. */
   rest: number
   /** The state of an operator's limit. */
-  override: Kept | undefined
+  override: KeptState | undefined
 }
 
 /**
@@ -42,7 +42,7 @@ export function decideList(
 function decideOne(parts: Parts, request: StoreRequest, mode: Mode, now: number): StoreState[] {
   operate(parts, request, now)
   const isSettled = mode === 'refund' || mode === 'debt'
-  const rows = request.limits.map((given): Row => {
+  const rows = request.limits.map((given): LimitRow => {
     const override = given.override && liveState(parts.record, `${given.terms.tag}-limit`, now)
     const limit = resized(given, override?.numbers[0])
     const penalty = isSettled ? undefined : limit.penalty
@@ -153,7 +153,7 @@ function charge(
 /** The state of a limit in the reply: that after the charge. */
 function stateOf(
   parts: Parts,
-  { limit, penalty, fits, rest, override }: Row,
+  { limit, penalty, fits, rest, override }: LimitRow,
   now: number,
 ): StoreState {
   const numbers =
@@ -180,7 +180,7 @@ function countedState(
   const { tag, algorithm } = terms
   const decide = algorithms[algorithm as InRecord | 'sliding-log']
   const quota = quotaOf(limit)
-  let kept: Kept | undefined
+  let kept: KeptState | undefined
   if (algorithm === 'sliding-log') {
     const times = parts.log(tag)
     const newest = times.at(-1)

@@ -1,11 +1,11 @@
 /** Penalties: bans after refusals. lua/README.md defines them. */
 import type { Penalty } from '../../core/connection/store.ts'
-import { type Kept, liveState, type Record } from './record.ts'
+import { type KeptState, liveState, type Record } from './record.ts'
 
 const banTag = (tag: string) => `${tag}-ban`
 
 /** Changes of a record by tag: the new state, or undefined to remove it. */
-export type Changes = Map<string, Kept | undefined>
+export type Changes = Map<string, KeptState | undefined>
 
 export const ban = ({ tag }: Penalty, lengthMs: number, now: number): Changes =>
   new Map([
@@ -31,7 +31,7 @@ export function banRest(record: Record, penalty: Penalty, now: number): number {
   return last ? Math.max(0, last.began + last.length - now) : 0
 }
 
-/** Counts a refusal of a client that is not banned. The last one starts a ban. */
+/** AheadTerms a refusal of a client that is not banned. The last one starts a ban. */
 export function refusalCounted(record: Record, penalty: Penalty, now: number): Changes {
   const { tag, after, withinMs, banMs, maxMs } = penalty
   const counted = liveState(record, tag, now)

@@ -2,12 +2,12 @@
 import type { State } from '../../core/connection/algorithms/index.ts'
 
 /** A state that ends at `end`: from then on it is absent. */
-export interface Kept extends State {
+export interface KeptState extends State {
   end: number
 }
 
 /** States by tag: those of windows and buckets, bans, and limits of operators. */
-export type Record = ReadonlyMap<string, Kept>
+export type Record = ReadonlyMap<string, KeptState>
 
 /** The slots of one id. They are taken together and end together. */
 export interface Slots {
@@ -29,7 +29,7 @@ export interface Parts {
 }
 
 /** The state of a tag, unless it has ended. */
-export function liveState(record: Record, tag: string, now: number): Kept | undefined {
+export function liveState(record: Record, tag: string, now: number): KeptState | undefined {
   const state = record.get(tag)
   return state && state.end > now ? state : undefined
 }

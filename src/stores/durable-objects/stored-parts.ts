@@ -1,7 +1,7 @@
 /** The parts of a subject in the storage of its object, one row each. */
 import type { StoreReply, StoreRequest } from '../../core/connection/store.ts'
 import { type CountTerms, isEqual, recordToStore } from './ahead.ts'
-import type { Kept, Parts, Record, Slots } from './record.ts'
+import type { KeptState, Parts, Record, Slots } from './record.ts'
 import type { ObjectStorage } from './runtime.ts'
 
 /** How long expired rows stay before the alarm deletes them, ms. A client that returns within this time costs no second alarm. */
@@ -20,7 +20,7 @@ export interface StoredReply {
 }
 
 /** A row of the storage. */
-interface Row<T> {
+interface StoredRow<T> {
   value: T
   /** When the alarm may delete the row, ms since the epoch. */
   expires: number
@@ -69,7 +69,7 @@ export class StoredParts implements Parts {
 
   get record(): Record {
     if (!this.#record) {
-      const row = this.#storage.kv.get(RECORD) as Row<[string, Kept][]> | undefined
+      const row = this.#storage.kv.get(RECORD) as StoredRow<[string, KeptState][]> | undefined
       this.#record = this.#stored = new Map(row?.value)
     }
     return this.#record
@@ -99,7 +99,7 @@ export class StoredParts implements Parts {
 
   #read<T>(key: string): T | undefined {
     if (!this.#known.has(key)) {
-      this.#known.set(key, (this.#storage.kv.get(key) as Row<T> | undefined)?.value)
+      this.#known.set(key, (this.#storage.kv.get(key) as StoredRow<T> | undefined)?.value)
     }
     return this.#known.get(key) as T | undefined
   }
@@ -154,7 +154,7 @@ export class StoredParts implements Parts {
       return
     }
     const expires = end + this.#behindMs
-    kv.put(key, { value, expires } satisfies Row<unknown>)
+    kv.put(key, { value, expires } satisfies StoredRow<unknown>)
     if (this.#alarmAt === null) this.#setAlarm(expires)
   }
 
@@ -176,7 +176,7 @@ export class StoredParts implements Parts {
     const { kv } = this.#storage
     this.#alarmAt = null
     this.forget()
-    const rows = [...kv.list()].map(([key, row]) => ({ key, ...(row as Row<unknown>) }))
+    const rows = [...kv.list()].map(([key, row]) => ({ key, ...(row as StoredRow<unknown>) }))
     const last = Math.max(0, ...rows.map(({ expires }) => expires))
     if (last <= time) {
       await this.#storage.deleteAll()
