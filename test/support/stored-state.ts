@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { expect } from 'vitest'
-import type { Kept, Slots } from '../../src/stores/durable-objects/record.ts'
+import type { KeptState, Slots } from '../../src/stores/durable-objects/record.ts'
 import { type ModelKey, spell } from '../model/model.ts'
 import type { Objects } from './objects.ts'
 import type { Server } from './server.ts'
@@ -51,7 +51,7 @@ function spelled(key: string, value: unknown): string[] {
     )
   }
   if (isLog(key)) return [`${key.slice(key.indexOf(':log:') + ':log:'.length)} ${value}`]
-  return (value as [string, Kept][]).map(([tag, { time, end, numbers }]) =>
+  return (value as [string, KeptState][]).map(([tag, { time, end, numbers }]) =>
     [tag, time, end - time, ...numbers].join(':'),
   )
 }
