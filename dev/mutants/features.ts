@@ -101,7 +101,7 @@ const observeMutants: Mutant[] = [
   ),
   measure(
     'a conflict of idempotency keys is a failure',
-    " || first.code === 'idempotency-conflict') return",
+    " ||\n    first.code === 'idempotency-conflict'",
     ') return',
     'bill',
   ),

@@ -200,7 +200,7 @@ export const matchMutants: Mutant[] = [
   ),
   plan(
     'accepts a claim of no units',
-    'if (units >= 1) return withLimit',
+    'if (units >= 1) return {',
     'if (units >= 0) return withLimit',
     'match-claims',
   ),

@@ -7,6 +7,7 @@ import type { OwnStore } from './base/commands.ts'
 import type { StoreError } from './base/errors.ts'
 import { createLog, type Log } from './base/log.ts'
 import { databasesOf } from './config/feature.ts'
+import { checkHost, type Lacks } from './config/host.ts'
 import { type Config, checkFeatures, parseLive } from './config/parse.ts'
 import { type ConnectionOptions, connect } from './connection/connection.ts'
 import { withDeadline } from './connection/deadline.ts'
@@ -44,20 +45,31 @@ export interface Limiter {
   stages: Stages
 }
 
+/** The host of a limiter. */
+export interface Host {
+  /** The features that it has besides those of `use`. Defaults to none. */
+  byDefault?: readonly Feature[]
+  /** Defaults to nothing. */
+  lacks?: Lacks
+}
+
 /**
  * Creates the limiter of a configuration.
  * @param options the object that `config` was parsed from
- * @param byDefault the features that the host has besides those of `use`
- * @throws {ConfigError} if a field needs another feature, or if another configuration of the Worker shares counters with this one, but
+ * @throws {ConfigError} if a field needs another feature or another host, or if another configuration of the Worker shares counters with this one, but
  * with other terms
  */
 export function createLimiter(
   config: Config,
   options: object,
-  byDefault: readonly Feature[] = [],
+  { byDefault = [], lacks = {} }: Host = {},
 ): Limiter {
   const features = featuresOf(config, byDefault)
-  checkFeatures(config, options, features)
+  const check = (config: Config, options: object) => {
+    checkHost(config, options, lacks)
+    checkFeatures(config, options, features)
+  }
+  check(config, options)
   checkCounterConflicts(config)
   const log = createLog()
   const stages = stagesOf({ config, log }, features)
@@ -65,7 +77,7 @@ export function createLimiter(
     config,
     log,
     readAddress: addressReader(config.clientAddress, log),
-    rulesOf: createRules(config, options, log, features, stages),
+    rulesOf: createRules(config, options, log, check, stages),
     partsOf: createParts(config, log, stages),
     stages,
   }
@@ -75,7 +87,7 @@ function createRules(
   config: Config,
   options: object,
   log: Log,
-  features: readonly Feature[],
+  check: (config: Config, options: object) => void,
   stages: Stages,
 ): (runtime: RuntimeContext) => Rules {
   // All documents share the readers, so that new policies do not download an issuer's keys again.
@@ -92,7 +104,7 @@ function createRules(
     fallback: own,
     compile(document) {
       const replaced = parseLive(document, options)
-      checkFeatures(replaced, options, features)
+      check(replaced, { ...options, ...(document as object) })
       return compiled(replaced)
     },
     read: (runtime) => readLive(live, config, runtime, stages),

@@ -26,6 +26,8 @@ export interface Terms {
   localShare: number
   /** An isolate may take up to `max` units in advance, and hold them for `ttlMs`. */
   lease?: { max: number; ttlMs: number } | undefined
+  /** True if the client has a limit of its own, so that there may be any number of limits. A compiled script is not worth it. */
+  isOwn?: true | undefined
 }
 
 export interface Limit {

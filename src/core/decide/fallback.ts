@@ -148,10 +148,13 @@ export function withFallback(
 
   async function correctFallen(requests: Correction[], options: StoreOptions): Promise<void> {
     const late: StoreRequest[] = []
+    // At once: late replies may take seconds.
     for (const { fallback, ...request } of requests) {
-      const { localAt, late: charging } = fallback!
+      const { localAt } = fallback!
       if (localAt !== undefined) await local.decide([{ ...request, decidedAt: localAt }])
-      const decidedAt = await charging
+    }
+    for (const { fallback, ...request } of requests) {
+      const decidedAt = await fallback!.late
       if (decidedAt !== undefined) late.push({ ...request, decidedAt })
     }
     if (late.length > 0) await store.decide(late, options)
@@ -161,7 +164,11 @@ export function withFallback(
   async function correct(requests: StoreRequest[], options: StoreOptions): Promise<StoreReply> {
     const others = requests.filter((request) => !isFallen(request))
     const deciding = others.length > 0 ? store.decide(others, options) : undefined
-    await Promise.all([deciding, correctFallen(requests.filter(isFallen), options)])
+    const correcting = correctFallen(requests.filter(isFallen), options)
+    // Waits for both also after an error, so that `waitUntil` of the caller covers both.
+    for (const one of await Promise.allSettled([deciding, correcting])) {
+      if (one.status === 'rejected') throw one.reason
+    }
     const states = requests.map(({ limits }) => limits.map(() => ALLOWED))
     return { decidedAt: Date.now(), states }
   }

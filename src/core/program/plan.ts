@@ -21,7 +21,7 @@ export function compileSize(
     whenKnown(read(view), ([part]) => {
       // JSON writes a number from 1e21 on with an exponent. A claim without a verified token has no value.
       const units = /^\d+(e\+\d+)?$/.test(part![1] ?? '') ? Number(part![1]) : 0
-      if (units >= 1) return withLimit(policy, Math.min(units, claim.max))
+      if (units >= 1) return { ...withLimit(policy, Math.min(units, claim.max)), isOwn: true }
       return planned ? planned(view) : policy
     })
 }

@@ -60,6 +60,11 @@ export function beginCall(
 function failureOf(answers: StoreResult[][]): StoreErrorCode | undefined {
   const first = answers[0]?.[0]
   if (!(first instanceof StoreError)) return undefined
-  if (first.cause === 'NOSCRIPT' || first.code === 'idempotency-conflict') return undefined
+  if (
+    first.cause === 'NOSCRIPT' ||
+    first.cause === 'declined' ||
+    first.code === 'idempotency-conflict'
+  )
+    return undefined
   return answers.flat().every((answer) => answer instanceof StoreError) ? first.code : undefined
 }

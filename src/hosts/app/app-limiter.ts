@@ -1,4 +1,4 @@
-import { checkHost, type Lacks } from '../../core/config/host.ts'
+import type { Lacks } from '../../core/config/host.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import { parseConfig } from '../../core/config/parse.ts'
 import { createLimiter, type Limiter } from '../../core/create.ts'
@@ -12,10 +12,6 @@ export function createAppLimiter<Context>(
   options: Omit<ConfigOptions<Context>, 'origin'>,
   lacks: Lacks = {},
 ): Limiter {
-  const config = parseConfig(options)
-  checkHost(config, options, {
-    origin: 'only the gateway has an origin to call in parallel',
-    ...lacks,
-  })
-  return createLimiter(config, options)
+  const origin = 'only the gateway has an origin to call in parallel'
+  return createLimiter(parseConfig(options), options, { lacks: { origin, ...lacks } })
 }

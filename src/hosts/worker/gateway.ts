@@ -55,7 +55,9 @@ export function createGateway(
   options: ConfigOptions<Context>,
   { openapi }: GatewayOptions = {},
 ): App {
-  const limiter = createLimiter(parseConfig(options), options, [leases(), overrides(), refusals()])
+  const limiter = createLimiter(parseConfig(options), options, {
+    byDefault: [leases(), overrides(), refusals()],
+  })
   const { config, log } = limiter
   const { origin: configured, originTimeoutMs } = config
   /** Adds the CORS fields to a response that the gateway itself makes. */

@@ -121,6 +121,7 @@ export function isPlain({ mode, limits }: StoreRequest): boolean {
     (limit) =>
       limit.subject === subject &&
       !hasOwnKey(limit.terms.algorithm) &&
+      !limit.terms.isOwn &&
       !(limit.floor || limit.penalty || limit.override) &&
       isWhole(limit.cost, 1),
   )

@@ -33,6 +33,12 @@ test('A set with costs of one unit sends its key alone.', () => {
   )
 })
 
+test('A limit of its own for each client has no compiled script, because there may be any number.', () => {
+  const callOf = compiledCalls()
+  expect(callOf([take({ terms: { ...policy, isOwn: true } })])).toBeUndefined()
+  expect(callOf([take({}, { terms: { ...other, isOwn: true } })])).toBeUndefined()
+})
+
 test('Costs and calendar periods are arguments, in the order of the limits, behind the time.', () => {
   const callOf = compiledCalls()
   const argsOf = (requests: StoreRequest[], now?: number) => callOf(requests, now)!.args

@@ -1,9 +1,11 @@
 import { expect, test, vi } from 'vitest'
 import { StoreError } from '../../../../src/core/base/errors.ts'
+import type { ConfigOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { createLimiter } from '../../../../src/core/create.ts'
 import { jwt } from '../../../../src/features/jwt/index.ts'
 import { createLive } from '../../../../src/features/live/live.ts'
+import { createAppLimiter } from '../../../../src/hosts/app/app-limiter.ts'
 import { viewOnCloudflare } from '../../../support/view-on-cloudflare.ts'
 
 /** Live policies with a clock and a document that the test controls. `read` makes the result of the next reads. */
@@ -180,4 +182,27 @@ test('New policies do not download the keys of an issuer again.', async () => {
   }
   expect([limits, issuer.mock.calls.length]).toEqual([[5, 7, 7], 1])
   issuer.mockRestore()
+})
+
+test('The problems of a document name its policies, and what the host lacks.', async () => {
+  const old = { name: 'old', limit: 1, window: '1m' } as const
+  const options: ConfigOptions = { policies: [old], live: { from: 'kv:RULES', every: 1 } }
+  const problemOf = async (policy: object) => {
+    const lines: string[] = []
+    const spy = vi.spyOn(console, 'error').mockImplementation((line) => void lines.push(line))
+    const document = JSON.stringify({ policies: [{ ...old, name: 'new', ...policy }] })
+    const work: Promise<unknown>[] = []
+    createAppLimiter(options).rulesOf({
+      env: { RULES: { get: async () => document } },
+      context: undefined,
+      waitUntil: (promise) => void work.push(promise),
+    })
+    await Promise.all(work)
+    spy.mockRestore()
+    return lines.join()
+  }
+  expect(await problemOf({ lease: { max: 2, ttl: '5s' } })).toMatch(
+    /policies\[0\].lease: expected use: \[leases\(\)\].*\{.*max.*\} \(in .*new/,
+  )
+  expect(await problemOf({ check: 'parallel' })).toMatch(/policies\[0\].check: expected before/)
 })

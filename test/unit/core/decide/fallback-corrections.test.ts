@@ -1,0 +1,51 @@
+/** Corrections of charges that the fallback has made, while the late reply of the database is pending. */
+import { expect, test } from 'vitest'
+import { StoreError } from '../../../../src/core/base/errors.ts'
+import { parseConfig } from '../../../../src/core/config/parse.ts'
+import { Timeout } from '../../../../src/core/connection/deadline.ts'
+import type { Store, StoreResult } from '../../../../src/core/connection/store.ts'
+import { conclude } from '../../../../src/core/decide/conclude.ts'
+import { withFallback } from '../../../../src/core/decide/fallback.ts'
+import type { PolicyLimit } from '../../../../src/core/decide/limit.ts'
+import { settle } from '../../../../src/core/decide/settle.ts'
+import { createLocalStore } from '../../../../src/core/fallback/local.ts'
+
+test('The units of all policies that the isolate has counted are refunded at once, before the late reply.', async () => {
+  const { policies } = parseConfig({
+    policies: ['a', 'b'].map((name) => ({
+      name,
+      limit: 100,
+      window: '1m',
+      onStoreError: 'local' as const,
+      countOnly: '4xx' as const,
+    })),
+  })
+  const limits: PolicyLimit[] = policies.map((policy) => ({
+    policy,
+    terms: policy,
+    subject: 's',
+    cost: 10,
+    partitionKey: [],
+  }))
+  const { promise: late, resolve: end } = Promise.withResolvers<StoreResult>()
+  const store: Store = {
+    decide: () => Promise.reject(new Timeout(late)),
+    decideEach: async () => [],
+  }
+  const local = createLocalStore()
+  const layer = withFallback(store, { local, onStoreError() {}, onRefund() {} })
+  const requests = [{ mode: 'take' as const, limits }]
+  const reply = await layer.decide(requests, { fallback: true, deadlineMs: 10 })
+  const { charges } = conclude({ limits, requests, mode: 'take', slot: undefined }, reply)
+  const remaining = async () => {
+    const peeked = await local.decide([
+      { mode: 'peek', limits: limits.map((limit) => ({ ...limit, cost: 0 })) },
+    ])
+    return peeked.states[0]!.map((state) => state.remaining)
+  }
+  expect(await remaining()).toEqual([90, 90])
+  const settling = settle(charges!, layer, { status: 200, headers: new Headers() }, () => {})
+  await expect.poll(remaining).toEqual([100, 100])
+  end(new StoreError('timeout'))
+  await settling
+})
