@@ -92,17 +92,21 @@ describe.each([['batch', true], ...(isLong ? ([['single call', false]] as const)
             { timeout: 20_000, interval: 1 },
           )
         const first = await remaining()
-        const delivered = () => stack.faults.counts().delivered.evalsha ?? 0
+        const delivered = () => {
+          const { eval: texts = 0, evalsha = 0 } = stack.faults.counts().delivered
+          return texts + evalsha
+        }
         const before = { arrived: stack.faults.counts().arrived, delivered: delivered() }
         await stack.faults.set(fault)
         expect(await admitted('/lost', client, 3)).toBe(0)
         const { arrived } = stack.faults.counts()
         const deliveredDuring = delivered()
         await stack.faults.set(null)
-        const calls = arrived.evalsha! - (before.arrived.evalsha ?? 0)
+        // The first batch of an isolate carries the text of the script for many keys.
+        const texts = (arrived.eval ?? 0) - (before.arrived.eval ?? 0)
+        const calls = texts + (arrived.evalsha ?? 0) - (before.arrived.evalsha ?? 0)
         if (batching) expect([1, 2, 3]).toContain(calls)
-        else expect(calls).toBe(3)
-        expect(arrived.eval).toBe(before.arrived.eval)
+        else expect([texts, calls]).toEqual([0, 3])
         expect(deliveredDuring - before.delivered).toBe(calls)
         // One unit for each of the three requests, and one for each later request of `remaining`.
         const last = await remaining()

@@ -10,6 +10,8 @@ import {
   createUpstashStore,
   type UpstashOptions,
 } from '../../src/core/connection/upstash/upstash.ts'
+import { withFallback } from '../../src/core/decide/fallback.ts'
+import { createLocalStore } from '../../src/core/fallback/local.ts'
 import { withLeases } from '../../src/features/leases/leases.ts'
 import { bySlot, createCluster } from '../../src/features/shards/cluster.ts'
 import { slotOf } from '../../src/features/shards/slot.ts'
@@ -37,7 +39,12 @@ export function useCluster(nodeTimeout = 1_500) {
     const refunded: (string[] | StoreError)[] = []
     const { url, token } = running.bridge
     const upstash = createUpstashStore({ url, token, deadlineMs: 10_000, ...change })
-    const stack = withDeadline(withLeases(connect(bySlot(upstash))))
+    const local = createLocalStore()
+    const stack = withFallback(withDeadline(withLeases(connect(bySlot(upstash)))), {
+      local,
+      onStoreError() {},
+      onRefund() {},
+    })
     return {
       upstash,
       shards: patient(
