@@ -44,9 +44,9 @@ export function checkNeeds(
     problem(path, `use: [${feature}()], with import { ${feature} } from 'sluice/${feature}'`)
   }
   policies.forEach((policy, index) => {
+    const fields: Record<string, unknown> = Object(policy)
     for (const [feature, field, isNeeded] of needs) {
-      const { [field]: value, ...rest } = Object(policy) as Record<string, unknown>
-      report(feature, isNeeded(value, rest), 'policies', index, field)
+      report(feature, isNeeded(fields[field], fields), 'policies', index, field)
     }
   })
   report('refusals', isObject(refusal), 'refusal')
