@@ -3,6 +3,7 @@ import type { Denied } from '../../src/core/base/decision.ts'
 import { formatAddress } from '../../src/core/base/ip.ts'
 import { databasesOf } from '../../src/core/config/feature.ts'
 import type { Config, Policy } from '../../src/core/config/parse.ts'
+import type { Weights } from '../../src/core/config/schema/cost.ts'
 import type { KeyPart } from '../../src/core/config/schema/key.ts'
 import { isPlain } from '../../src/core/connection/upstash/sets.ts'
 import { limitsOf } from '../../src/core/decide/limit.ts'
@@ -77,8 +78,8 @@ export interface Met {
   refusal: string | null
   /** The units that the request must leave free. Absent if it may use the whole quota. */
   floor?: number
-  /** The paths of the cost in the body of the response, and its bounds (`cost.usage`). */
-  usage?: { paths: string[]; max: number; cut: boolean }
+  /** The paths of the cost in the body of the response with their units, and its bounds (`cost.usage`). */
+  usage?: { paths: Weights; max: number; cut: boolean }
 }
 
 /** Explains how the Worker would treat a request. Uses the code of the Worker. */

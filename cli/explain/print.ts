@@ -100,7 +100,7 @@ function metText(met: Met): string[] {
 }
 
 const usageText = ({ paths, max, cut }: NonNullable<Met['usage']>) =>
-  `, then ${paths.join(' + ')} of the response, at most ${max}${cut ? '; ends a stream when the quota is used up' : ''}`
+  `, then ${paths.map(([path, units]) => (units === 1 ? path : `${units} × ${path}`)).join(' + ')} of the response, at most ${max}${cut ? '; ends a stream when the quota is used up' : ''}`
 
 function sizeText({ limit, ofPlan, ofClaim, windowMs, calendar, algorithm }: Met): string {
   const sources = [

@@ -195,7 +195,14 @@ const bodiesMutants: Mutant[] = [
   inFlight('reads on without room', 'return hasRoom(MAX_BYTES)', 'return true', 'in-flight'),
   usage('a broken-off stream is refunded', 'Math.max(this.soFar, reserved)', 'this.soFar', 'usage'),
   usage('a usage of 0 is no usage', 'value >= 0', 'value > 0', 'usage'),
-  usage('a product is not rounded', 'Number(units.toPrecision(12))', 'units', 'usage'),
+  usage('a product is not rounded', 'const ROUNDING = 1e-14', 'const ROUNDING = 0', 'usage'),
+  usage('a sum below 0 is a refund', 'Math.max(0, Math.ceil(units))', 'Math.ceil(units)', 'usage'),
+  usage(
+    'all weights are 1',
+    '(this.#numbers[index] ?? 0) * weight',
+    'this.#numbers[index] ?? 0',
+    'usage',
+  ),
   usage(
     'the events of a stream without usage cost nothing',
     'Math.max(this.#events, reserved)',

@@ -19,7 +19,9 @@ export const costNeverFits: PolicyRule = (policy, at, facts) => {
   const smallest = sizes.includes(capacity) ? 'smallest ' : ''
   const isDefault = field === 'burst' && written.burst === undefined ? ' by default' : ''
   const rulesAt = Array.isArray(written.cost) ? 'cost' : 'cost.rules'
-  const otherwiseAt = typeof written.cost === 'object' ? 'cost.otherwise' : 'cost'
+  const isMax = (written.cost as Partial<Policy['cost']> | undefined)?.otherwise === undefined
+  const otherwiseAt =
+    typeof written.cost !== 'object' ? 'cost' : isMax ? 'cost.max' : 'cost.otherwise'
   const prices: [units: number, field: string][] = [
     ...cost.rules.map((rule, index): [number, string] => [rule.cost, `${rulesAt}[${index}].cost`]),
     [ruleMatchesAll(policy) ? 0 : cost.otherwise, otherwiseAt],

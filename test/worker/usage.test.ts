@@ -12,7 +12,7 @@ import { startStack } from '../support/stack.ts'
 const policy = (
   name: string,
   limit: number,
-  cost: { otherwise: number; max: number; cut?: boolean },
+  cost: { otherwise?: number; max: number; cut?: boolean; body?: string },
   options: Partial<PolicyOptions> = {},
 ): PolicyOptions => ({
   name,
@@ -29,6 +29,8 @@ const policies = [
   policy('exact', 10_000, { otherwise: 500, max: 4000 }),
   policy('many', 12_500, { otherwise: 120, max: 150 }),
   policy('cut', 4000, { otherwise: 20, max: 4000, cut: true }),
+  policy('share', 10_000, { otherwise: 500, max: 1000, cut: true }),
+  policy('finish', 10_000, { max: 900 }),
   policy('hang', 10_000, { otherwise: 50, max: 4000 }),
   policy('bytes', 10_000, { otherwise: 50, max: 4000 }),
   policy('failed', 10_000, { otherwise: 50, max: 4000 }, { countOnly: '2xx' }),
@@ -117,6 +119,30 @@ test('Of many concurrent streams with cut, none spends more than one chunk beyon
   }
   await leftOf('cut').toBe(0)
   await expect.poll(chat.inFlight).toBe(0) // the origin stops too
+}, 120_000)
+
+/** What 20 streams of 900 tokens get of a budget of 10,000. */
+async function twenty(name: string) {
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, () => get(`/${name}/chat?tokens=900&ms=1`)),
+  )
+  const admitted = answers.filter(({ status }) => status === 200)
+  const whole = admitted.filter(({ body }) => body === chatBody(900))
+  const refused = answers.filter(({ status }) => status === 429)
+  return { admitted: admitted.length, whole: whole.length, refused }
+}
+
+test('20 streams on a budget for 11 are all cut, if each reserves a part of what it uses.', async () => {
+  const { admitted, whole } = await twenty('share')
+  expect(admitted).toBe(20)
+  expect(whole).toBe(0)
+}, 120_000)
+
+test('20 streams on a budget for 11 are 11 whole streams, if each reserves what it may use.', async () => {
+  const { admitted, whole, refused } = await twenty('finish')
+  expect([admitted, whole, refused.length]).toEqual([11, 11, 9])
+  for (const { headers } of refused) expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
+  await leftOf('finish').toBe(100)
 }, 120_000)
 
 test('A client that hangs up is charged what has passed.', async () => {

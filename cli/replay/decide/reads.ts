@@ -22,7 +22,7 @@ type Blind =
   | ('name' | 'tag' | 'mode' | 'check' | 'accept' | 'refusal')
   | ('limit' | 'windowMs' | 'calendar' | 'align' | 'burst' | 'burstIsLimit' | 'planName')
   | ('penalty' | 'overrides' | 'lease' | 'deadlineMs' | 'onStoreError' | 'localShare')
-type BlindCost = 'body' | 'graphql' | 'scale' | 'cut' | 'max' | 'otherwise' // `usesBody` stands for the first two
+type BlindCost = 'body' | 'graphql' | 'cut' | 'max' | 'otherwise' // `usesBody` stands for the first two
 
 /** What each other field reads. A new field of the schema is a type error here. */
 const readers: { [Field in Exclude<keyof Policy, Blind>]: (value: Policy[Field]) => Read[] } = {

@@ -64,8 +64,9 @@ function checkUsage(
   { algorithm, lease }: Partial<Policy>,
   problem: (field: string, expected: string) => void,
 ) {
-  if (!usage) return
-  usage.forEach((path, index) => {
+  // With a problem of its own, it is as written.
+  if (!Array.isArray(usage) || !usage.every(Array.isArray)) return
+  usage.forEach(([path], index) => {
     if (!PATH.test(path)) problem(`cost.usage.${index}`, 'a path like "usage.total_tokens"')
   })
   if (response) problem('cost.response', 'no value (usage sets the cost)')

@@ -7,6 +7,8 @@ const WRAPPERS = ['response', 'message']
 /** The units of one limit that a response has used. */
 export class Usage {
   readonly #paths: string[][]
+  /** The units for each 1 of the number at each path. */
+  readonly #weights: number[]
   /** The last number at each path. */
   readonly #numbers: (number | undefined)[] = []
   /** Data events since the last number. */
@@ -17,7 +19,9 @@ export class Usage {
 
   constructor(limit: Pick<PolicyLimit, 'policy' | 'cost'>) {
     this.#limit = limit
-    this.#paths = limit.policy.cost.usage!.map((path) => path.split('.'))
+    const usage = limit.policy.cost.usage!
+    this.#paths = usage.map(([path]) => path.split('.'))
+    this.#weights = usage.map(([, weight]) => weight)
   }
 
   /** False if a text has no number for this limit. Most events have none, so they are not parsed. A name may be written with escapes. */
@@ -44,14 +48,14 @@ export class Usage {
     }
   }
 
-  /** The sum of the last numbers in units. Undefined if there was none. */
+  /** The weighted sum of the last numbers in units, at least 0. Undefined if there was none. */
   get #known(): number | undefined {
-    const numbers = this.#numbers.filter(isUnits)
-    if (numbers.length === 0) return undefined
-    // Without the rounding, 0.07 × 100 would be 8 units.
-    const { scale = 1 } = this.#limit.policy.cost
-    const units = numbers.reduce((sum, one) => sum + one, 0) * scale
-    return Math.ceil(Number(units.toPrecision(12)))
+    if (!this.#numbers.some(isUnits)) return undefined
+    const parts = this.#weights.map((weight, index) => (this.#numbers[index] ?? 0) * weight)
+    const size = parts.reduce((sum, part) => sum + Math.abs(part), 0)
+    // Products and sums have errors in their last bits. Without the deduction, 0.07 × 100 would be 8 units.
+    const units = parts.reduce((sum, part) => sum + part, 0) - size * ROUNDING
+    return Math.max(0, Math.ceil(units))
   }
 
   /** True if the last data event had a number. */
@@ -77,6 +81,9 @@ export class Usage {
     return Math.min(units, policy.cost.max!)
   }
 }
+
+/** The largest error of a sum, as a part of its terms. */
+const ROUNDING = 1e-14
 
 const isUnits = (value: unknown): value is number =>
   typeof value === 'number' && value >= 0 && value < Number.POSITIVE_INFINITY

@@ -15,8 +15,13 @@ const usage = { usage: 'usage.total_tokens', max: 400, cut: true }
 testFindings({
   'A stream takes units one by one.': [
     'small-chunk policies[0].cost.otherwise',
-    read({ cost: usage }),
+    read({ cost: { ...usage, otherwise: 1 }, limit: 400 }),
     read({ cost: { ...usage, otherwise: 20 } }),
+  ],
+  'A response may use more than the quota, which each request reserves.': [
+    'cost-never-fits policies[0].cost.max',
+    read({ cost: { ...usage, max: 101 } }),
+    read({ cost: { ...usage, max: 100 } }),
   ],
   'A body that cannot be read costs one unit.': [
     'unreadable-body policies[0]',

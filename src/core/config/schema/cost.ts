@@ -38,6 +38,26 @@ const fieldName = v.pipe(
   v.toLowerCase(),
 )
 
+/** The paths in the body of a response, each with the units for each 1 of its number. */
+export type Weights = [path: string, units: number][]
+
+const usage = either(
+  isObject,
+  v.pipe(
+    list(v.string('a path like "usage.total_tokens"')),
+    v.transform((paths): Weights => paths.map((path) => [path, 1])),
+  ),
+  v.pipe(
+    v.custom<Record<string, number>>(
+      (input) =>
+        Object.values(input as object).every(Number.isFinite) &&
+        Object.values(input as object).some((units) => units > 0),
+      'paths with their units, of which one is above 0, like { "usage.completion_tokens": 1 }',
+    ),
+    v.transform((input): Weights => Object.entries(input)),
+  ),
+)
+
 const costFields = () => ({
   /**
    * Name of a request header with the cost in units. It is accepted from trusted proxies only: requests with a token of
@@ -50,18 +70,12 @@ const costFields = () => ({
    */
   response: v.optional(fieldName),
   /**
-   * Path of the actual cost in the body of the response, such as `'usage.total_tokens'`; with a list, the sum. The body is JSON or
-   * server-sent events. The cost by `rules` or `otherwise` is charged first; then the difference is refunded or charged, up to `max`.
-   * Requires `bodies()`. Defaults to none.
+   * Path of the actual cost in the body of the response, such as `'usage.total_tokens'`; with a list, the sum. An object has the units
+   * for each 1 of a number: `{ 'usage.prompt_tokens': 0.2, 'usage.completion_tokens': 1 }`. A weight may be negative; the sum is rounded
+   * up, and at least 0. The body is JSON or server-sent events. The cost by `rules` or `otherwise` is charged first; then the difference
+   * is refunded or charged, up to `max`. Requires `bodies()`. Defaults to none.
    */
-  usage: v.optional(list(v.string('a path like "usage.total_tokens"'))),
-  /** Units for each 1 of the number at `usage`, such as 1000000 to count millionths of a dollar. The cost is rounded up. Defaults to 1. */
-  scale: v.optional(
-    v.custom<number>(
-      (input) => Number.isFinite(input) && (input as number) > 0,
-      'a finite number above 0',
-    ),
-  ),
+  usage: v.optional(usage),
   /**
    * Ends a stream of server-sent events when the quota is used up: the stream takes further units in chunks of `otherwise`, and counts one
    * unit for each event until its usage is known. Requires `usage`. Defaults to false.
@@ -81,8 +95,11 @@ const costFields = () => ({
   max: v.optional(whole(1)),
   /** Costs of some requests, as a list of conditions with a `cost`. The first rule that matches counts. Defaults to none. */
   rules: v.optional(rules, []),
-  /** Cost of a request that no rule matches: a whole number of units, 0 or more. Defaults to 1. */
-  otherwise: v.optional(whole(0), 1),
+  /**
+   * Cost of a request that no rule matches: a whole number of units, 0 or more. With `usage`, the units that a request reserves until its
+   * usage is known. Defaults to 1, and with `usage` to `max`: then only as many requests start as the quota can finish.
+   */
+  otherwise: v.optional(whole(0)),
 })
 
 /** The cost of a request by rules, by a trusted proxy, or by the response of the origin. */
@@ -108,10 +125,14 @@ export const cost = either(
     ),
   ),
   named<CostOptions>()(
-    object(costFields, ({ cut, scale }, problem, { usage }) => {
-      if (usage !== undefined) return
-      if (cut) problem(['cut'], 'nothing without usage')
-      if (scale) problem(['scale'], 'nothing without usage')
-    }),
+    v.pipe(
+      object(costFields, ({ cut }, problem, { usage }) => {
+        if (cut && usage === undefined) problem(['cut'], 'nothing without usage')
+      }),
+      v.transform(({ otherwise, ...rest }) => ({
+        ...rest,
+        otherwise: otherwise ?? ((rest.usage && rest.max) || 1),
+      })),
+    ),
   ),
 )

@@ -26,7 +26,8 @@ function problemsOf(
 
 test('A cost with usage needs max only.', () => {
   expect(problemsOf(COST)).toEqual([])
-  expect(problemsOf({ usage: ['a.b', 'c'], max: 1, cut: true, scale: 0.5 })).toEqual([])
+  expect(problemsOf({ usage: ['a.b', 'c'], max: 1, cut: true })).toEqual([])
+  expect(problemsOf({ usage: { 'a.b': 0.2, c: 15, d: -0.1 }, max: 1 })).toEqual([])
 })
 
 test('A cost with usage needs bodies.', () => {
@@ -35,15 +36,13 @@ test('A cost with usage needs bodies.', () => {
   ])
 })
 
-test('A cut or a scale without usage is refused, also without bodies.', () => {
-  expect(problemsOf({ cut: true, scale: 2 }, {}, {})).toEqual([
-    `${at}.cost.cut: nothing without usage`,
-    `${at}.cost.scale: nothing without usage`,
-  ])
+test('A cut without usage is refused, also without bodies.', () => {
+  expect(problemsOf({ cut: true }, {}, {})).toEqual([`${at}.cost.cut: nothing without usage`])
   expect(problemsOf({ cut: false }, {}, {})).toEqual([])
 })
 
-const SCALE = 'a finite number above 0'
+const WEIGHTS =
+  'paths with their units, of which one is above 0, like { "usage.completion_tokens": 1 }'
 const at = 'policies[0]'
 test.each<[object, object, string]>([
   [
@@ -56,14 +55,15 @@ test.each<[object, object, string]>([
   [{ ...COST, usage: 'usage total' }, {}, `${at}.cost.usage: a path like "usage.total_tokens"`],
   [{ ...COST, usage: ['a', 'b..c'] }, {}, `${at}.cost.usage[1]: a path like "usage.total_tokens"`],
   [{ ...COST, usage: 7 }, {}, `${at}.cost.usage: a path like "usage.total_tokens"`],
-  [{ ...COST, scale: 0 }, {}, `${at}.cost.scale: ${SCALE}`],
-  [{ ...COST, scale: -1 }, {}, `${at}.cost.scale: ${SCALE}`],
-  [{ ...COST, scale: Number.POSITIVE_INFINITY }, {}, `${at}.cost.scale: ${SCALE}`],
-  [{ ...COST, scale: Number.NaN }, {}, `${at}.cost.scale: ${SCALE}`],
-  [{ ...COST, scale: '2' }, {}, `${at}.cost.scale: ${SCALE}`],
+  [{ ...COST, usage: ['a', 7] }, {}, `${at}.cost.usage[1]: a path like "usage.total_tokens"`],
+  [{ ...COST, usage: { 'a b': 1 } }, {}, `${at}.cost.usage: a path like "usage.total_tokens"`],
+  [{ ...COST, usage: {} }, {}, `${at}.cost.usage: ${WEIGHTS}`],
+  [{ ...COST, usage: { a: 0, b: -1 } }, {}, `${at}.cost.usage: ${WEIGHTS}`],
+  [{ ...COST, usage: { a: 1, b: Number.NaN } }, {}, `${at}.cost.usage: ${WEIGHTS}`],
+  [{ ...COST, usage: { a: Number.POSITIVE_INFINITY } }, {}, `${at}.cost.usage: ${WEIGHTS}`],
+  [{ ...COST, usage: { a: '2' } }, {}, `${at}.cost.usage: ${WEIGHTS}`],
   [{ ...COST, response: 'X-Cost' }, {}, `${at}.cost.response: no value (usage sets the cost)`],
   [{ cut: true }, {}, `${at}.cost.cut: nothing without usage`],
-  [{ scale: 2 }, {}, `${at}.cost.scale: nothing without usage`],
   [COST, { algorithm: 'concurrency' }, `${at}.cost.usage: no value (a slot has no cost)`],
   [
     COST,

@@ -89,10 +89,31 @@ test.each([
   expect(await costOf([body], headers)).toBe(units)
 })
 
-test('A fraction is multiplied by scale and rounded up.', async () => {
-  const cost = { usage: 'usage.cost', scale: 100, otherwise: 1, max: 1000 }
+test('A fraction is multiplied by its weight and rounded up.', async () => {
+  const cost = { usage: { 'usage.cost': 100 }, otherwise: 1, max: 1000 }
   expect(await costOf(['{"usage":{"cost":0.07}}'], JSON_TYPE, cost)).toBe(7)
   expect(await costOf(['{"usage":{"cost":0.071}}'], JSON_TYPE, cost)).toBe(8)
+})
+
+test.each([
+  ['Two weights', { input: 0.2, output: 1 }, { input: 11, output: 5 }, 8], // 2.2 + 5
+  ['Weights that are rounded only once', { input: 0.5, output: 0.5 }, { input: 1, output: 1 }, 1],
+  ['A cached part', { input: 1, cached: -0.9 }, { input: 100, cached: 90 }, 19],
+  ['A sum of 0 with an error in its last bit', { a: 0.1, b: -0.3 }, { a: 3, b: 1 }, 0],
+  ['A sum below 0', { input: 1, cached: -2 }, { input: 5, cached: 5 }, 0],
+  ['A sum above max', { input: 1 }, { input: 5000 }, 4000],
+  ['Millionths of a dollar', { cost_usd: 1_000_000 }, { cost_usd: 0.0031 }, 3100],
+  ['A path without a number', { input: 2, output: 3 }, { output: 5 }, 15],
+])('%s of usage.', async (_, weights, usage, units) => {
+  const paths = Object.entries(weights).map(([name, weight]) => [`usage.${name}`, weight])
+  const cost = { usage: Object.fromEntries(paths), otherwise: 500, max: 4000 }
+  expect(await costOf([JSON.stringify({ usage })], JSON_TYPE, cost)).toBe(units)
+  expect(await costOf([event({ usage })], SSE, cost)).toBe(units)
+})
+
+test('Only a response without any of its numbers costs the reservation.', async () => {
+  const cost = { usage: { 'usage.input': 1, 'usage.cached': -1 }, otherwise: 500, max: 4000 }
+  expect(await costOf(['{"usage":{"other":1}}'], JSON_TYPE, cost)).toBe(500)
 })
 
 const gzipped = gzipSync('{"usage":{"total_tokens":150}}')
