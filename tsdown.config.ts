@@ -13,6 +13,7 @@ const entries = {
   jwt: 'src/features/jwt/index.ts',
   leases: 'src/features/leases/index.ts',
   overrides: 'src/features/overrides/index.ts',
+  proxies: 'src/features/proxies/index.ts',
   refusals: 'src/features/refusals/index.ts',
   shards: 'src/features/shards/index.ts',
   upstash: 'src/stores/upstash.ts',

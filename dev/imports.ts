@@ -82,6 +82,7 @@ const rooms: Record<string, Room> = {
     rooms: ['core', ...core('base', 'config', 'program', 'connection', 'decide', 'respond'), 'api'],
     packages: ['valibot'],
   },
+  'features/proxies': { rooms: ['core', ...core('config')] },
   'features/refusals': {
     rooms: ['core', ...core('base', 'config', 'respond')],
     packages: ['valibot'],

@@ -9,6 +9,7 @@ const plan = mutantsOf('src/core/program/plan.ts', unit)
 const cost = mutantsOf('src/core/program/cost.ts', unit)
 const subject = mutantsOf('src/core/program/subject.ts', unit)
 const address = mutantsOf('src/core/request/client-address.ts', 'test/unit/core/request')
+const trusted = mutantsOf('src/core/request/client-address.ts', 'test/unit/features/proxies')
 const path = mutantsOf('src/core/request/path.ts', 'test/unit/core/request')
 const values = mutantsOf('src/core/request/values.ts', unit)
 const names = mutantsOf('src/core/request/names.ts', 'test/unit/core/request')
@@ -245,9 +246,21 @@ export const matchMutants: Mutant[] = [
 
   address(
     'counts one proxy too many',
-    'chainOf(connection).at(-trustedProxies)',
-    'chainOf(connection).at(-trustedProxies - 1)',
+    "field.split(',').at(-trustedProxies)",
+    "field.split(',').at(-trustedProxies - 1)",
     'client-address',
+  ),
+  address(
+    'knows no address of a request without the field',
+    'const peer = toAddress(remoteAddress)',
+    'const peer = toAddress(undefined && remoteAddress)',
+    'client-address',
+  ),
+  trusted(
+    'knows only the first network of a name',
+    'networks[one] ?? one',
+    'networks[one]?.[0] ?? one',
+    'proxies',
   ),
   address(
     'continues before an empty entry of the field',

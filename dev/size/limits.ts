@@ -24,6 +24,7 @@ export const entryLimits: SizeLimit[] = [
   { name: 'sluice/jwt', file: 'jwt.js', maxKiB: 12 },
   { name: 'sluice/leases', file: 'leases.js', maxKiB: 5 },
   { name: 'sluice/overrides', file: 'overrides.js', maxKiB: 13 },
+  { name: 'sluice/proxies', file: 'proxies.js', maxKiB: 2 },
   { name: 'sluice/refusals', file: 'refusals.js', maxKiB: 7 },
   { name: 'sluice/shards', file: 'shards.js', maxKiB: 6 },
   { name: 'sluice/upstash', file: 'upstash.js', maxKiB: 2 },

@@ -76,7 +76,7 @@ export function createLimiter(
   return {
     config,
     log,
-    readAddress: addressReader(config.clientAddress, log),
+    readAddress: addressReader(config.clientAddress, log, stages.networks),
     rulesOf: createRules(config, options, log, check, stages),
     partsOf: createParts(config, log, stages),
     stages,

@@ -41,6 +41,8 @@ export interface Stages extends MatchStages {
   meter?: (answer: Response, metering: Metering) => Response | undefined
   /** Makes the response to a refused request that the configuration describes by an object. The caller adds the fields that every refusal has. */
   refuse?: RefusalWriter
+  /** The networks that names in `trustedProxies` stand for. */
+  networks?: Readonly<Record<string, readonly string[]>>
   /** Endpoints of the decision API. */
   endpoints?: readonly Endpoint[]
 }

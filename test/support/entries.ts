@@ -7,6 +7,7 @@ import { jwt } from '../../src/features/jwt/index.ts'
 import { leases } from '../../src/features/leases/index.ts'
 import { observe } from '../../src/features/observe/index.ts'
 import { overrides } from '../../src/features/overrides/index.ts'
+import { proxies } from '../../src/features/proxies/index.ts'
 import { refusals } from '../../src/features/refusals/index.ts'
 import { cluster, shards } from '../../src/features/shards/index.ts'
 import { durableObjects } from '../../src/stores/durable-objects/index.ts'
@@ -16,6 +17,7 @@ export const entries = {
   observe,
   bodies,
   graphqlCost,
+  proxies,
   refusals,
   jwt,
   shards,

@@ -26,6 +26,7 @@ export interface CheckedConfig {
   deny?: readonly unknown[] | undefined
   shield?: unknown
   refusal?: Refusal | undefined
+  clientAddress?: unknown
 }
 
 /** True if a feature of a configuration reads the bodies of requests. */

@@ -3,6 +3,7 @@ import { contains } from '../base/contains.ts'
 import type { CheckedConfig } from './feature.ts'
 import { type AddProblem, isObject } from './schema/shapes.ts'
 import { usesBody } from './schema/uses-body.ts'
+import { trustedNames } from './trusted-names.ts'
 
 /** The features that `createGateway` has by default. */
 export const inGateway = ['leases', 'overrides', 'refusals']
@@ -33,7 +34,7 @@ const needs: [feature: string, field: string, isNeeded: Test][] = [
  * @param names the features that there are
  */
 export function checkNeeds(
-  { policies, allow, deny, shield, refusal }: CheckedConfig,
+  { policies, allow, deny, shield, refusal, clientAddress }: CheckedConfig,
   names: readonly string[],
   problem: AddProblem,
 ): void {
@@ -54,4 +55,6 @@ export function checkNeeds(
   report('bodies', usesBody(shield), 'shield', 'key')
   report('bodies', usesBody(allow), 'allow')
   report('bodies', usesBody(deny), 'deny')
+  const [named] = trustedNames(clientAddress)
+  if (named) report('proxies', true, ...named[1])
 }

@@ -16,14 +16,17 @@ export type ReadAddress = (connection: Connection) => Address | undefined
 
 /**
  * Compiles the setting `clientAddress`. Without a setting, the address is `CF-Connecting-IP` on Cloudflare.
- * @param log gets an event if a request has no address: by default such requests share one quota, so a wrong setting must be visible
+ * @param log gets an event if a request has no address, or not where it should be: by default such requests share one quota, so a wrong
+ * setting must be visible
+ * @param networks what the names in `trustedProxies` stand for
  * @throws {ConfigError} when it reads the first address, without a setting outside of Cloudflare: every client would share one quota
  */
 export function addressReader(
   setting: ClientAddress | undefined,
   log: Log = () => {},
+  networks: Networks = {},
 ): ReadAddress {
-  const read = readerOf(setting)
+  const read = readerOf(setting, log, networks)
   if (setting === undefined) return read
   return (connection) => {
     const address = read(connection)
@@ -32,7 +35,9 @@ export function addressReader(
   }
 }
 
-function readerOf(setting: ClientAddress | undefined): ReadAddress {
+type Networks = Readonly<Record<string, readonly string[]>>
+
+function readerOf(setting: ClientAddress | undefined, log: Log, networks: Networks): ReadAddress {
   if (setting === undefined && isCloudflare()) return fromCloudflare
   if (setting === undefined) {
     return () => {
@@ -49,7 +54,9 @@ function readerOf(setting: ClientAddress | undefined): ReadAddress {
   if (setting === 'cloudflare') return fromCloudflare
   if (setting === 'socket') return peerOf
   if (typeof setting === 'function') return ({ request }) => toAddress(textOf(setting(request)))
-  return 'header' in setting ? fromHeader(setting) : fromForwardedFor(setting.forwardedFor)
+  return 'header' in setting
+    ? fromHeader(setting, log, networks)
+    : fromForwardedFor(setting.forwardedFor, log, networks)
 }
 
 const fromCloudflare: ReadAddress = ({ request }) =>
@@ -81,35 +88,57 @@ function peerOf({ remoteAddress }: Connection): Address | undefined {
   ])
 }
 
-function fromHeader({
-  header,
-  trustedProxies,
-}: Extract<ClientAddress, { header: string }>): ReadAddress {
-  const sent: ReadAddress = ({ request }) => toAddress(request.headers.get(header))
+const isIn = (trusted: string[], networks: Networks) =>
+  inNetworks(trusted.flatMap((one) => networks[one] ?? one))
+
+/**
+ * Reads the field of a trusted proxy. A request without the field, such as a health check by the proxy itself, has the address of its
+ * connection.
+ */
+const orPeer =
+  (header: string, log: Log, read: (field: string) => Address | undefined): ReadAddress =>
+  ({ request, remoteAddress }) => {
+    const field = request.headers.get(header)
+    if (field) return read(field)
+    const peer = toAddress(remoteAddress)
+    if (peer) {
+      log('no-address', 'connection', `no ${header}: the address of the connection counts`)
+    }
+    return peer
+  }
+
+function fromHeader(
+  { header, trustedProxies }: Extract<ClientAddress, { header: string }>,
+  log: Log,
+  networks: Networks,
+): ReadAddress {
+  const sent = orPeer(header, log, toAddress)
   if (typeof trustedProxies === 'number') return sent
-  const isTrusted = inNetworks(trustedProxies)
+  const isTrusted = isIn(trustedProxies, networks)
   return (connection) => {
     const peer = peerOf(connection)
     return peer && isTrusted(peer) ? sent(connection) : peer
   }
 }
 
+const FORWARDED_FOR = 'x-forwarded-for'
+
 /**
  * Walks `X-Forwarded-For` from its end, where the nearest proxy has written, to the first address that is not a trusted proxy. A client
  * can write only what is before that address.
  */
-function fromForwardedFor({
-  trustedProxies,
-}: Extract<ClientAddress, { forwardedFor: unknown }>['forwardedFor']): ReadAddress {
-  const chainOf = ({ request }: Connection) =>
-    (request.headers.get('x-forwarded-for') ?? '').split(',')
+function fromForwardedFor(
+  { trustedProxies }: Extract<ClientAddress, { forwardedFor: unknown }>['forwardedFor'],
+  log: Log,
+  networks: Networks,
+): ReadAddress {
   // The nearest proxy is the peer, which is not in the field. So n - 1 of n proxies are in the field.
   if (typeof trustedProxies === 'number') {
-    return (connection) => toAddress(chainOf(connection).at(-trustedProxies))
+    return orPeer(FORWARDED_FOR, log, (field) => toAddress(field.split(',').at(-trustedProxies)))
   }
-  const isTrusted = inNetworks(trustedProxies)
+  const isTrusted = isIn(trustedProxies, networks)
   return (connection) => {
-    const chain = chainOf(connection)
+    const chain = (connection.request.headers.get(FORWARDED_FOR) ?? '').split(',')
     let address = peerOf(connection)
     while (address && isTrusted(address) && chain.length > 0) {
       const previous = chain.pop()!

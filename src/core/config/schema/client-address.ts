@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import { networkRange } from '../../base/ip.ts'
+import { isNetworkName } from '../trusted-names.ts'
 import { either, type Input, isObject, list, object, pattern, whole } from './shapes.ts'
 
 /** A number of proxies, or their networks. */
@@ -7,8 +8,9 @@ const trustedProxies = either(
   (input) => typeof input === 'number',
   list(
     v.custom<string>(
-      (input) => typeof input === 'string' && networkRange(input) !== undefined,
-      'a number of proxies, or addresses and networks like "10.0.0.0/8"',
+      (input) =>
+        typeof input === 'string' && (isNetworkName(input) || networkRange(input) !== undefined),
+      'a number of proxies, addresses and networks like "10.0.0.0/8", or names like "cloudflare"',
     ),
   ),
   whole(1, 32, 'of proxies from 1 to 32'),
@@ -17,12 +19,18 @@ const trustedProxies = either(
 const headerFields = () => ({
   /** The name of the header in which the proxy sends the client address, such as `'x-real-ip'`. Required. */
   header: pattern('the name of a header', /^[\w!#$%&'*+.^`|~-]+$/),
-  /** The proxies that set the header: their addresses and networks; or a number, if clients can only connect through a proxy. Required. */
+  /**
+   * The proxies that set the header: their addresses and networks; or a number, if clients can only connect through a proxy. The names
+   * `cloudflare`, `loopback` and `private` stand for networks, and need `proxies()`. Required.
+   */
   trustedProxies,
 })
 
 const forwardedForFields = () => ({
-  /** The proxies in front of the app: their addresses and networks, or their number if clients can only connect through them. Required. */
+  /**
+   * The proxies in front of the app: their addresses and networks, or their number if clients can only connect through them. The names
+   * `cloudflare`, `loopback` and `private` stand for networks, and need `proxies()`. Required.
+   */
   trustedProxies,
 })
 

@@ -100,6 +100,13 @@ describe('a header of trusted proxies', () => {
     expect(read(header, { 'x-real-ip': '203.0.113.7' })).toBe('203.0.113.7')
   })
 
+  test.each<[number | string[]]>([[1], [['10.0.0.0/8']]])(
+    'With the proxies %j, a request without the header has the address of its connection.',
+    (trustedProxies) => {
+      expect(read({ header: 'x-real-ip', trustedProxies }, {}, '10.1.2.3')).toBe('10.1.2.3')
+    },
+  )
+
   test('With networks, a runtime without the address of the connection is an error.', () => {
     expect(() => read(setting, { 'x-real-ip': '203.0.113.7' })).toThrow(
       'does not report the address of the connection',
@@ -128,6 +135,17 @@ describe('a request without an address', () => {
       expect(lines).toEqual(['no-address'])
     },
   )
+})
+
+test('The log says that the address of the connection counts instead of the header.', () => {
+  const lines: string[][] = []
+  const setting = { forwardedFor: { trustedProxies: 1 } }
+  const readAddress = addressReader(setting, (...line) => void lines.push(line as string[]))
+  const request = new Request('https://www.example.com/')
+  readAddress({ request, remoteAddress: '10.0.0.1' })
+  expect(lines).toEqual([
+    ['no-address', 'connection', 'no x-forwarded-for: the address of the connection counts'],
+  ])
 })
 
 describe('X-Forwarded-For', () => {
@@ -164,6 +182,14 @@ describe('X-Forwarded-For', () => {
     [1, '', undefined],
   ])('With %i proxies, the field "%s" gives the address %s.', (trustedProxies, field, address) => {
     expect(read({ forwardedFor: { trustedProxies } }, { 'x-forwarded-for': field })).toBe(address)
+  })
+
+  test('With a number, a request without the field has the address of its connection.', () => {
+    const counted = { forwardedFor: { trustedProxies: 2 } }
+    expect(read(counted, {}, '10.0.0.1')).toBe('10.0.0.1')
+    expect(read(counted, { 'x-forwarded-for': '' }, '10.0.0.1')).toBe('10.0.0.1')
+    // Too few entries: a wrong number, which must not stay hidden.
+    expect(read(counted, { 'x-forwarded-for': '203.0.113.7' }, '10.0.0.1')).toBeUndefined()
   })
 
   test('A client cannot change its address by what it writes into the field.', () => {

@@ -3,6 +3,7 @@ import { Agent, createServer, request as send } from 'node:http'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { proxies } from '../../../../src/features/proxies/index.ts'
 import { refusals } from '../../../../src/features/refusals/index.ts'
 import {
   configOf,
@@ -126,6 +127,22 @@ describe.each(servers)('a limiter in %s', (_name, start) => {
     const url = await start(configOf({ clientAddress, policies: [{ ...policy, limit: 1 }] }))
     expect(await statusOf(url, via('192.0.2.1'))).toBe(200)
     expect(await statusOf(url, via('192.0.2.2'))).toBe(429)
+  })
+
+  test('A client that goes around Cloudflare cannot choose its address, and each client of a named proxy has its quota.', async () => {
+    const of = (trustedProxies: string[]) => ({
+      clientAddress: { header: 'cf-connecting-ip', trustedProxies },
+      policies: [{ ...policy, limit: 1 }],
+      use: [proxies()],
+    })
+    const as = (address: string) => ({ headers: { 'cf-connecting-ip': address } })
+    const direct = await start(configOf(of(['cloudflare'])))
+    expect(await statusOf(direct, as('192.0.2.1'))).toBe(200)
+    expect(await statusOf(direct, as('192.0.2.2'))).toBe(429)
+    const behind = await start(configOf(of(['cloudflare', 'loopback'])))
+    expect(await statusOf(behind, as('192.0.2.1'))).toBe(200)
+    expect(await statusOf(behind, as('192.0.2.2'))).toBe(200)
+    expect(await statusOf(behind, as('192.0.2.1'))).toBe(429)
   })
 
   test('Behind trusted proxies, each client has its own quota, and a forged entry changes nothing.', async () => {
