@@ -56,7 +56,7 @@ const oneServer = [
 /** Tests of the Worker's store in front of a Redis Cluster. */
 const clustered = 'test/cluster/**/*.test.ts'
 
-/** Tests of the script that ask a store only for decisions and states. */
+/** Laws that ask a store only for decisions and states. */
 const onObjects = [
   'backwards',
   'bounds',
@@ -72,7 +72,9 @@ const onObjects = [
   'throttle',
   'unchanged',
   'waits',
-].map((name) => `test/script/${name}.test.ts`)
+]
+  .map((name) => `test/script/${name}.test.ts`)
+  .concat('test/unit/features/leases/laws.test.ts')
 
 /** Tests of the packed package. `npm run test:package` runs them. */
 const packaged = 'test/package/**/*.test.ts'

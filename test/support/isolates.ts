@@ -1,9 +1,8 @@
-/** Simulates several isolates with leases on one real Redis. The test moves the clock and delivers each call. */
+/** Simulates several isolates with leases on one real store. The test moves the clock and delivers each call. */
 import { StoreError } from '../../src/core/base/errors.ts'
 import type { Limit, Store, StoreReply, StoreRequest } from '../../src/core/connection/store.ts'
-import { decode } from '../../src/core/connection/upstash/reply.ts'
-import { encode } from '../../src/core/connection/upstash/script.ts'
 import { type LeasesOptions, withLeases } from '../../src/features/leases/leases.ts'
+import type { ModelRequest } from '../model/model.ts'
 import type { Server } from './server.ts'
 
 /** A limit of a request that was admitted. */
@@ -50,10 +49,9 @@ export class World {
     )
   }
 
-  /** Asks Redis directly, without an isolate. */
+  /** Asks the store directly, without an isolate. */
   async evaluate(requests: StoreRequest[]): Promise<StoreReply> {
-    const { keys, args } = encode(requests, this.now)
-    return decode(await this.#server.evaluate(keys, args), requests)!
+    return this.#server.decide(requests as ModelRequest[], this.now)
   }
 
   #store(): Store {

@@ -44,7 +44,8 @@ export interface Server {
 export const useServer = (): Server =>
   process.env.TEST_STORE === 'durable-objects' ? objectsServer() : redisServer()
 
-function objectsServer(): Server {
+/** Starts Durable Objects for the tests of one file. */
+export function objectsServer(): Server {
   const objects = useObjects()
   const fail = async () => expect.fail('This test needs Redis.')
   return {
