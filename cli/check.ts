@@ -10,7 +10,8 @@ import { wranglerFile } from './project/wrangler-config.ts'
 const usage = (
   title: string,
 ) => `Checks a configuration before a deployment: errors in policies and settings that look like a
-mistake, the binding of the shield in the configuration of wrangler, and the namespace.
+mistake, the bindings of the shield and of Durable Objects in the configuration of wrangler, and
+the namespace.
 
   ${title} [options]
 

@@ -1,4 +1,4 @@
-/** `npm run check`: checks types, lint and format, policies, the binding of the shield, the namespace, imports and the size of the bundle. Exits with 1 if a check fails. */
+/** `npm run check`: checks types, lint and format, policies, the bindings, the namespace, imports and the size of the bundle. Exits with 1 if a check fails. */
 import { spawnSync } from 'node:child_process'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -10,8 +10,8 @@ import { checkImports } from './imports.ts'
 import { bundleOf } from './size/bundle.ts'
 import { gzipSize } from './size/shares.ts'
 
-const USAGE = `Checks this project before a deployment: types, lint and format, policies, the binding of the
-shield, the namespace, imports, and the size of the bundle. Exits with 1 if a check fails.
+const USAGE = `Checks this project before a deployment: types, lint and format, policies, the bindings, the
+namespace, imports, and the size of the bundle. Exits with 1 if a check fails.
 
   npm run check -- [options]
 

@@ -1,5 +1,6 @@
 import { loadConfig } from '../project/load-config.ts'
 import { describeNamespace } from './namespace.ts'
+import { objectProblems } from './objects.ts'
 import { shieldMismatches } from './shield.ts'
 
 /** A check. It returns or throws the problem. */
@@ -9,17 +10,22 @@ export type Check = [name: string, run: () => unknown]
 export type Details = Record<string, string>
 
 /**
- * The checks of a configuration together with the configuration of wrangler: the binding of the shield, and the namespace. The check of
- * the policies reports a configuration that does not load.
+ * The checks of a configuration together with the configuration of wrangler: the bindings of the shield and of Durable Objects, and the
+ * namespace. The check of the policies reports a configuration that does not load.
  */
 export function bindingChecks(file: string, wrangler: string, details: Details): Check[] {
   const load = () => loadConfig(file).catch(() => undefined)
   return [
     [
-      'shield',
+      'bindings',
       async () => {
         const config = await load()
-        return config && (await shieldMismatches(config, wrangler)).join('\n')
+        if (!config) return
+        const problems = [
+          ...(await shieldMismatches(config, wrangler)),
+          ...(await objectProblems(config, wrangler)),
+        ]
+        return problems.join('\n')
       },
     ],
     [

@@ -6,12 +6,6 @@ export const COMPATIBILITY_DATE = '2026-10-01'
 /** The Worker, if init writes it. */
 export const WORKER = 'src/worker.ts'
 
-/** The same lines in JSON. */
-export const BINDING_JSON = `"durable_objects": {
-  "bindings": [{ "name": "SLUICE_SUBJECT", "class_name": "SluiceSubject" }]
-},
-"migrations": [{ "tag": "sluice-1", "new_sqlite_classes": ["SluiceSubject"] }]`
-
 /** @param origin lines about the destination of admitted requests */
 const config = (origin: string, inObjects: boolean) => `import { defineConfig } from 'sluice'
 ${inObjects ? "import { durableObjects } from 'sluice/durable-objects'\n" : ''}
@@ -51,14 +45,23 @@ ${inObjects ? `${CLASS}\n` : ''}export default createGateway(config)
 /** The line that a Worker needs with Durable Objects. */
 export const CLASS = "export { SluiceSubject } from 'sluice/durable-objects'"
 
-/** The lines that wrangler.toml needs with Durable Objects. */
-export const BINDING = `[[durable_objects.bindings]]
-name = "SLUICE_SUBJECT"
-class_name = "SluiceSubject"
+/** The lines that bind a class of Durable Objects, in TOML or JSON by the name of the file. */
+export const bindingIn = (file: string, name = 'SLUICE_SUBJECT', className = 'SluiceSubject') =>
+  file.endsWith('.toml')
+    ? `[[durable_objects.bindings]]\nname = "${name}"\nclass_name = "${className}"`
+    : `"durable_objects": {\n  "bindings": [{ "name": "${name}", "class_name": "${className}" }]\n}`
 
-[[migrations]]
-tag = "sluice-1"
-new_sqlite_classes = ["SluiceSubject"]`
+/** The lines that create a class of Durable Objects with SQLite, in TOML or JSON by the name of the file. */
+export const migrationIn = (file: string, className = 'SluiceSubject') =>
+  file.endsWith('.toml')
+    ? `[[migrations]]\ntag = "sluice-1"\nnew_sqlite_classes = ["${className}"]`
+    : `"migrations": [{ "tag": "sluice-1", "new_sqlite_classes": ["${className}"] }]`
+
+/** The lines that wrangler.toml needs with Durable Objects. */
+export const BINDING = `${bindingIn('.toml')}\n\n${migrationIn('.toml')}`
+
+/** Moves lines to the right, as a block in a message. */
+export const indented = (lines: string) => lines.replace(/^(?=.)/gm, '  ')
 
 const test = (main: string) => `import { startSluice } from 'sluice/testing'
 import { afterAll, expect, test } from 'vitest'

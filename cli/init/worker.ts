@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { basename, join, posix } from 'node:path'
 import { wranglerFile } from '../project/wrangler-config.ts'
-import { BINDING, BINDING_JSON, CLASS, WORKER } from './templates.ts'
+import { BINDING, bindingIn, CLASS, indented, migrationIn, WORKER } from './templates.ts'
 import { textOf } from './write.ts'
 
 /** The Worker of a folder that has a configuration of wrangler. init changes neither of them. */
@@ -54,8 +54,8 @@ const all = (...parts: string[]): string | undefined =>
 
 /** The lines that bind the class of Durable Objects. */
 function objectLines(config: string): string {
-  const lines = config.endsWith('.toml') ? BINDING : BINDING_JSON
-  return `To bind the Durable Objects that count, add to ${config}:\n\n${lines.replace(/^(?=.)/gm, '  ')}`
+  const lines = config.endsWith('.toml') ? BINDING : `${bindingIn(config)},\n${migrationIn(config)}`
+  return `To bind the Durable Objects that count, add to ${config}:\n\n${indented(lines)}`
 }
 
 /** `main` in TOML or JSON with comments. wrangler, which parses both, may not be installed yet. */

@@ -7,6 +7,8 @@ import type { WranglerConfig } from './wrangler-config.ts'
 export interface Bundle {
   script: string
   files: string[]
+  /** The names that the Worker exports. */
+  exports: string[]
 }
 
 /** The types of modules that wrangler knows without a rule, and esbuild's names of the types. */
@@ -56,9 +58,10 @@ export async function bundle(
     define,
     plugins: additions.observe || additions.objects ? [adding(additions, main)] : [],
   })
-  const inputs = Object.keys(metafile!.inputs).filter((file) => !file.startsWith(`${ADDED}:`))
+  const inputs = Object.keys(metafile.inputs).filter((file) => !file.startsWith(`${ADDED}:`))
   const files = inputs.map((file) => join(project, file))
-  return { script: outputFiles[0]!.text, files }
+  const exports = Object.values(metafile.outputs).flatMap((one) => one.exports)
+  return { script: outputFiles[0]!.text, files, exports }
 }
 
 const ADDED = 'added'

@@ -17,7 +17,10 @@ interface Message {
 interface Esbuild {
   build(options: object): Promise<{
     outputFiles: { text: string }[]
-    metafile: { inputs: Record<string, unknown> }
+    metafile: {
+      inputs: Record<string, unknown>
+      outputs: Record<string, { exports: string[] }>
+    }
   }>
 }
 

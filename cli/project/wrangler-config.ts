@@ -19,6 +19,10 @@ export interface WranglerConfig extends WranglerBindings {
   rules: { type: string; globs: string[] }[]
   define: Record<string, string>
   alias: Record<string, string>
+  /** The bindings of Durable Objects. Those with a `script_name` belong to another Worker. */
+  objects: { name: string; class_name: string; script_name?: string | undefined }[]
+  /** The storage of the classes of Durable Objects that a deployment creates, by their names. */
+  classes: Map<string, 'sqlite' | 'legacy-kv'>
   /** True if there are bindings that `moreBindings` returns. */
   hasMore: boolean
   /** The fields with bindings that `sluice dev` does not provide. */
@@ -95,12 +99,39 @@ export async function readWrangler(project: string): Promise<WranglerConfig> {
     rules: config.rules,
     define: config.define,
     alias: config.alias ?? {},
+    objects: objects.bindings,
+    classes: classesOf(config),
     hasMore:
       PROVIDED.some((name) => isUsed(fields[name])) ||
       objects.bindings.length > 0 ||
       Boolean(queues.producers?.length || queues.consumers?.length),
     unsupported: UNSUPPORTED.filter((name) => isUsed(fields[name])),
   }
+}
+
+interface ClassExport {
+  type: string
+  /** Absent if the class is deleted, or goes elsewhere. */
+  storage?: 'sqlite' | 'legacy-kv'
+}
+
+/** Follows the migrations in their order. `exports` may replace them. */
+function classesOf({ migrations, exports }: Read): WranglerConfig['classes'] {
+  const classes: WranglerConfig['classes'] = new Map()
+  for (const one of migrations) {
+    for (const name of one.new_classes ?? []) classes.set(name, 'legacy-kv')
+    for (const name of one.new_sqlite_classes ?? []) classes.set(name, 'sqlite')
+    for (const { to } of one.transferred_classes ?? []) classes.set(to, 'sqlite')
+    for (const { from, to } of one.renamed_classes ?? []) {
+      classes.set(to, classes.get(from) ?? 'sqlite')
+      classes.delete(from)
+    }
+    for (const name of one.deleted_classes ?? []) classes.delete(name)
+  }
+  for (const [name, one] of Object.entries((exports ?? {}) as Record<string, ClassExport>)) {
+    if (one.type === 'durable-object' && one.storage) classes.set(name, one.storage)
+  }
+  return classes
 }
 
 type Read = Awaited<ReturnType<typeof read>>

@@ -92,7 +92,7 @@ describe('npx sluice init', () => {
     await init()
     expect(await project.sluice(['check'])).toEqual({
       code: 0,
-      stdout: '✓ policies\n✓ shield\n✓ namespace (none)\n',
+      stdout: '✓ policies\n✓ bindings\n✓ namespace (none)\n',
       stderr: '',
     })
     const explained = await project.sluice([

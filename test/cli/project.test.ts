@@ -44,7 +44,7 @@ describe('npx sluice check', () => {
   test('A valid configuration passes all checks.', async () => {
     expect(await project.spawned(['check'])).toEqual({
       code: 0,
-      stdout: '✓ policies\n✓ shield\n✓ namespace (none)\n',
+      stdout: '✓ policies\n✓ bindings\n✓ namespace (none)\n',
       stderr: '',
     })
   })
@@ -82,7 +82,7 @@ The configuration does not load until every invalid setting is fixed. docs/refer
     const { code, stdout } = await sluice(['check', '--config', 'jsonc/sluice.config.ts'])
     expect(code).toBe(1)
     expect(stdout).toBe(`✓ policies
-✗ shield
+✗ bindings
 shield.limit: 100 here, but limit = 50 in wrangler.jsonc
 ✓ namespace (none; the environments of wrangler.jsonc (staging) share counters if they use the same database: docs/reference/configuration.md#namespaces)
 `)
@@ -249,7 +249,7 @@ export default { fetch: app.fetch, queue: ({ messages }: any) => console.log('go
 })
 
 test.each([
-  ['module', 0, /^✓ policies\n✓ shield\n✓ namespace \(none\)\n$/],
+  ['module', 0, /^✓ policies\n✓ bindings\n✓ namespace \(none\)\n$/],
   [
     'commonjs',
     1,

@@ -37,6 +37,8 @@ export interface StoreClient {
 
 /** A store that counts without Redis. `Store` is an interface of the folder `connection`, which this folder does not import. */
 export interface OwnStore<Store = unknown> {
+  /** The name of its binding in the configuration of wrangler. */
+  binding: string
   /** The store shares calls by itself, so there is no layer for that. */
   batching: false
   /** What the Worker lacks for this store, such as a binding. Names no values. */

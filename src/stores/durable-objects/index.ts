@@ -44,6 +44,7 @@ export function durableObjects(options: DurableObjectsOptions = {}): StoreClient
   const { binding, locationHint, jurisdiction } = output
   const bound = (env: object) => (env as Record<string, ObjectNamespace | undefined>)[binding]
   const own: OwnStore<Store> = {
+    binding,
     batching: false,
     check({ use = [], clock, live }, problem) {
       const index = use.findIndex(({ name }) => name === 'shards' || name === 'cluster')

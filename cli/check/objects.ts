@@ -1,0 +1,45 @@
+/** Checks that the configuration of wrangler and the Worker have what `durableObjects()` needs. */
+import { basename, dirname, relative } from 'node:path'
+import { parseConfig } from '../../src/core/config/parse.ts'
+import { bindingIn, CLASS, indented, migrationIn } from '../init/templates.ts'
+import { bundle } from '../project/bundle.ts'
+import { readWrangler } from '../project/wrangler-config.ts'
+
+/**
+ * What is missing for the store of a configuration, with the lines to write.
+ * @param options a valid configuration
+ * @param file the configuration of wrangler
+ * @throws Error if a file that it needs does not exist, or has a mistake
+ */
+export async function objectProblems(options: unknown, file: string): Promise<string[]> {
+  const { store } = parseConfig(options)
+  if (!store?.own) return []
+  const { binding } = store.own
+  const name = basename(file)
+  const add = (problem: string, lines: string) => `store: ${problem}. Add:\n\n${indented(lines)}\n`
+  const project = dirname(file)
+  const wrangler = await readWrangler(project)
+  const { objects, classes, main } = wrangler
+  const problems: string[] = []
+  const bound = objects.find((one) => one.name === binding)
+  if (!bound) problems.push(add(`${name} has no binding ${binding}`, bindingIn(name, binding)))
+  if (bound?.script_name) return problems // the class is part of another Worker
+  const className = bound?.class_name ?? 'SluiceSubject'
+  const storage = classes.get(className)
+  if (!storage) {
+    problems.push(add(`${name} does not create ${className}`, migrationIn(name, className)))
+  } else if (storage !== 'sqlite') {
+    problems.push(
+      `store: ${name} creates ${className} without SQLite. Write new_sqlite_classes instead of new_classes.`,
+    )
+  }
+  const { exports } = await bundle(project, wrangler)
+  if (!exports.includes(className)) {
+    const line =
+      className === 'SluiceSubject'
+        ? CLASS
+        : CLASS.replace('SluiceSubject', `SluiceSubject as ${className}`)
+    problems.push(add(`${relative(project, main)} does not export ${className}`, line))
+  }
+  return problems
+}

@@ -1,0 +1,135 @@
+/** `sluice check` with `durableObjects()`: what the configuration of wrangler and the Worker need. */
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { objectProblems } from '../../cli/check/objects.ts'
+import { gatewayFiles } from '../../cli/init/templates.ts'
+import { durableObjects } from '../../src/stores/durable-objects/index.ts'
+import { type CliProject, cliProject } from '../support/cli-project.ts'
+
+const files = gatewayFiles('shop', true)
+const toml = files['wrangler.toml']!
+const worker = files['src/worker.ts']!
+
+let project: CliProject
+beforeAll(async () => {
+  project = await cliProject()
+})
+beforeEach(async () => {
+  for (const [name, text] of Object.entries(files)) await project.write(name, text)
+})
+afterAll(() => project.remove())
+
+/** The findings. */
+async function problems(file = 'wrangler.toml', options = {}): Promise<string[]> {
+  const policies = [{ name: 'per-ip', limit: 10, window: '1m' }]
+  return objectProblems({ store: durableObjects(options), policies }, join(project.folder, file))
+}
+
+const without = (text: string, part: RegExp) => {
+  expect(text).toMatch(part)
+  return text.replace(part, '')
+}
+const BINDING = /\[\[durable_objects[\s\S]*?\n\n/
+const MIGRATION = /\[\[migrations[\s\S]*$/
+const EXPORT = /export \{.*\n/
+
+test('npx sluice check prints the lines to add for each of the three missing parts.', async () => {
+  await project.write('wrangler.toml', without(without(toml, BINDING), MIGRATION))
+  await project.write('src/worker.ts', without(worker, EXPORT))
+  const { code, stdout } = await project.sluice(['check'])
+  expect(code).toBe(1)
+  expect(stdout).toBe(`✓ policies
+✗ bindings
+store: wrangler.toml has no binding SLUICE_SUBJECT. Add:
+
+  [[durable_objects.bindings]]
+  name = "SLUICE_SUBJECT"
+  class_name = "SluiceSubject"
+
+store: wrangler.toml does not create SluiceSubject. Add:
+
+  [[migrations]]
+  tag = "sluice-1"
+  new_sqlite_classes = ["SluiceSubject"]
+
+store: src/worker.ts does not export SluiceSubject. Add:
+
+  export { SluiceSubject } from 'sluice/durable-objects'
+
+✓ namespace (none)
+`)
+})
+
+test('Only the missing part is reported: the migration.', async () => {
+  await project.write('wrangler.toml', without(toml, MIGRATION))
+  expect(await problems()).toEqual([
+    expect.stringMatching(/^store: wrangler.toml does not create SluiceSubject. Add:\n/),
+  ])
+})
+
+test('A class with another storage than SQLite is an error.', async () => {
+  await project.write('wrangler.toml', toml.replace('new_sqlite_classes', 'new_classes'))
+  expect(await problems()).toEqual([
+    'store: wrangler.toml creates SluiceSubject without SQLite. Write new_sqlite_classes instead of new_classes.',
+  ])
+})
+
+test('The binding of the configuration and the class of the binding may have other names.', async () => {
+  const options = { binding: 'COUNTS' }
+  const found = async () => (await problems('wrangler.toml', options)).join('\n')
+  expect(await found()).toContain('store: wrangler.toml has no binding COUNTS. Add:')
+  await project.write(
+    'wrangler.toml',
+    toml.replace('SLUICE_SUBJECT', 'COUNTS').replaceAll('SluiceSubject', 'Counter'),
+  )
+  expect(await found()).toContain(
+    "export { SluiceSubject as Counter } from 'sluice/durable-objects'",
+  )
+  await project.write(
+    'src/worker.ts',
+    worker.replace('{ SluiceSubject }', '{ SluiceSubject as Counter }'),
+  )
+  expect(await found()).toBe('')
+})
+
+test('A class that was renamed, deleted or is of another Worker is followed.', async () => {
+  const renamed =
+    '[[migrations]]\ntag = "2"\nrenamed_classes = [{ from = "Old", to = "SluiceSubject" }]\n'
+  const old = toml.replace('["SluiceSubject"]', '["Old"]')
+  await project.write('wrangler.toml', `${old}\n${renamed}`)
+  expect(await problems()).toEqual([])
+  await project.write(
+    'wrangler.toml',
+    `${toml}\n[[migrations]]\ntag = "2"\ndeleted_classes = ["SluiceSubject"]\n`,
+  )
+  expect((await problems()).join()).toContain('does not create SluiceSubject')
+  const elsewhere = 'class_name = "SluiceSubject"\nscript_name = "counts"'
+  await project.write(
+    'wrangler.toml',
+    without(toml, MIGRATION).replace('class_name = "SluiceSubject"', elsewhere),
+  )
+  await project.write('src/worker.ts', without(worker, EXPORT))
+  expect(await problems()).toEqual([])
+})
+
+test('In JSON the lines are JSON, and exports may create the class instead of a migration.', async () => {
+  const base = { name: 'shop', main: 'src/worker.ts', compatibility_date: '2026-10-01' }
+  await project.write('wrangler.jsonc', JSON.stringify(base))
+  try {
+    const text = (await problems('wrangler.jsonc')).join('\n')
+    expect(text).toContain('  "durable_objects": {\n    "bindings": [{ "name": "SLUICE_SUBJECT",')
+    expect(text).toContain('  "migrations": [{ "tag": "sluice-1", "new_sqlite_classes":')
+    const durable_objects = { bindings: [{ name: 'SLUICE_SUBJECT', class_name: 'SluiceSubject' }] }
+    const exports = { SluiceSubject: { type: 'durable-object', storage: 'sqlite' } }
+    await project.write('wrangler.jsonc', JSON.stringify({ ...base, durable_objects, exports }))
+    expect(await problems('wrangler.jsonc')).toEqual([])
+  } finally {
+    await rm(join(project.folder, 'wrangler.jsonc'))
+  }
+})
+
+test('A Worker that does not bundle is reported with the place of its mistake.', async () => {
+  await project.write('src/worker.ts', "import './nothing'\n")
+  await expect(problems()).rejects.toThrow(/^src\/worker\.ts:1:8: Could not resolve "\.\/nothing"$/)
+})
