@@ -5,12 +5,13 @@ import type { Call } from '../call.ts'
 import { table } from '../dev/banner.ts'
 import { readOptions } from '../options.ts'
 import { countsInObjects, STORE_OPTION } from '../store.ts'
+import { existingApp } from './app.ts'
 import { confirm } from './confirm.ts'
-import { type Installer, install, installerOf } from './install.ts'
-import { mergePackage } from './package-json.ts'
+import { install, installerOf } from './install.ts'
+import { type Additions, hasPackage, mergePackage, readPackage } from './package-json.ts'
 import { tarballOf } from './source.ts'
 import { appFiles, gatewayFiles, IGNORED, SCRIPTS, TSCONFIG } from './templates.ts'
-import { existingWorker } from './worker.ts'
+import { type Existing, existingWorker } from './worker.ts'
 import { type Files, textOf, writeAll } from './write.ts'
 
 const usage = (
@@ -18,7 +19,8 @@ const usage = (
 ) => `Writes a project into this folder: sluice.config.ts, wrangler.toml, src/worker.ts, a first test in
 test/policies.test.ts, and tsconfig.json if there is none. Adds scripts and packages to package.json
 and lines to .gitignore, and installs the packages. Asks before it overwrites a file. If the folder
-has a Worker, its files stay, and init prints the lines to add to it.
+has a Worker, or an app of Express, Fastify, Hono or Next.js, its files stay, and init prints the
+lines to add to it.
 
   ${title} [options]
 
@@ -48,13 +50,33 @@ export async function main(args: string[], call: Call): Promise<void> {
   }
   if (plan.missing) console.log(`\n${plan.missing}`)
   const installer = installerOf(folder)
+  const old = oldNode()
+  if (plan.needs && old) console.log(`\n${old}`)
   if (plan.added.length > 0 && !options['no-install']) {
     console.log(`\nInstalling ${plan.added.join(', ')} …`)
     await install(folder, installer)
   }
   const mustInstall = plan.added.length > 0 && options['no-install'] === true
-  console.log(nextSteps(installer, mustInstall, plan.kept, inObjects))
+  const rows = plan.steps.map(([script, about]) => {
+    const isOther = plan.kept.includes(script) && script !== 'deploy'
+    const command = isOther ? `npx ${SCRIPTS[script]}` : `${installer.run} ${script}`
+    return [script in SCRIPTS ? command : script, about]
+  })
+  if (mustInstall) rows.unshift([`${installer.name} install`, ''])
+  console.log(`\nNext steps:\n\n${table(rows)}`)
 }
+
+/** The oldest Node that wrangler and Vitest run on. */
+const OLDEST_NODE = 22
+
+/** What a user of an old Node must know before packages are installed. */
+export const oldNode = (version = process.versions.node): string | undefined =>
+  Number.parseInt(version, 10) < OLDEST_NODE
+    ? `This is Node ${version}. wrangler and Vitest need Node ${OLDEST_NODE} or newer: install it before the next steps.`
+    : undefined
+
+/** A command or the name of a script, and what it does. */
+type Step = [command: string, about: string]
 
 interface Plan {
   files: Files
@@ -63,8 +85,11 @@ interface Plan {
   /** See `Merged`. */
   kept: string[]
   added: string[]
-  /** What the user must add to the own Worker. */
+  /** What the user must add to the own code. */
   missing: string | undefined
+  steps: Step[]
+  /** True if the packages need a newer Node than Sluice. */
+  needs: boolean
 }
 
 /** Reads the folder, and plans all changes. @throws Error if something cannot be written */
@@ -77,13 +102,14 @@ async function planOf(
   if (manifest === undefined) {
     throw new Error('package.json: the file does not exist. To write one: npm init -y')
   }
-  const merged = merge(manifest, source)
+  const fields = parsed(() => readPackage(manifest))
   const worker = await existingWorker(folder, inObjects)
-  const wanted = worker?.main
-    ? appFiles(worker.main, worker.isGateway, inObjects)
-    : gatewayFiles(workerName(merged.name ?? basename(folder)), inObjects)
-  if (worker) delete wanted['wrangler.toml']
-  if (existsSync(join(folder, TSCONFIG))) delete wanted[TSCONFIG]
+  const app =
+    worker || inObjects ? undefined : existingApp(folder, (name) => hasPackage(fields, name))
+  const { wanted, missing, steps, additions } = app
+    ? { wanted: app.files, missing: app.missing, steps: APP_STEPS, additions: APP_ADDITIONS }
+    : workerPlan(folder, worker, workerName(fields.name ?? basename(folder)), inObjects)
+  const merged = parsed(() => mergePackage(manifest, { source, ...additions }))
   const files: Files = {}
   const existing: string[] = []
   for (const [name, text] of Object.entries(wanted)) {
@@ -97,12 +123,40 @@ async function planOf(
   const more = withIgnored(ignore)
   if (more !== ignore) files['.gitignore'] = more
   const { kept, added } = merged
-  return { files, existing, kept, added, missing: worker?.missing }
+  return { files, existing, kept, added, missing, steps, needs: !app }
 }
 
-function merge(manifest: string, source: string | undefined) {
+/** The plan of a folder with a Worker, or for a Worker. */
+function workerPlan(
+  folder: string,
+  worker: Existing | undefined,
+  name: string,
+  inObjects: boolean,
+) {
+  const wanted: Files = worker?.hasPolicies
+    ? {}
+    : worker?.main
+      ? appFiles(worker.main, worker.isGateway, inObjects)
+      : gatewayFiles(name, inObjects)
+  if (worker) delete wanted['wrangler.toml']
+  if (existsSync(join(folder, TSCONFIG))) delete wanted[TSCONFIG]
+  const { check: _, deploy: __, ...withoutConfig } = SCRIPTS
+  const devDependencies = ['wrangler', 'vitest', ...(worker?.main ? [] : ['typescript'])]
+  const additions: Additions = {
+    scripts: worker?.hasPolicies ? withoutConfig : SCRIPTS,
+    dependencies: ['hono'],
+    devDependencies,
+  }
+  const steps = workerSteps(inObjects).filter(
+    ([script]) => script === '' || script in additions.scripts!,
+  )
+  return { wanted, missing: worker?.missing, steps, additions }
+}
+
+/** @throws Error if package.json cannot be read */
+function parsed<T>(read: () => T): T {
   try {
-    return mergePackage(manifest, source)
+    return read()
   } catch (error) {
     throw new Error(`package.json: ${(error as Error).message}. Nothing was written.`)
   }
@@ -124,28 +178,25 @@ function withIgnored(text: string): string {
   return `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}${missing.join('\n')}\n`
 }
 
-const steps = (inObjects: boolean): [script: string, about: string][] => [
-  ['dev', `run the Worker with ${inObjects ? '' : 'a Redis and '}a demo origin on this machine`],
-  ['test', 'run test/policies.test.ts'],
-  ['check', 'find mistakes in sluice.config.ts'],
-  [
-    'deploy',
-    `deploy the Worker${inObjects ? '' : ', after: npx wrangler secret put UPSTASH_REDIS_REST_URL'}`,
-  ],
-]
-
-/** @param kept scripts of package.json that are not those of Sluice */
-function nextSteps(
-  { name, run }: Installer,
-  mustInstall: boolean,
-  kept: string[],
-  inObjects: boolean,
-): string {
-  const rows = steps(inObjects).map(([script, about]) => {
-    const isOther = kept.includes(script) && script !== 'deploy'
-    return [isOther ? `npx ${SCRIPTS[script]}` : `${run} ${script}`, about]
-  })
-  if (mustInstall) rows.unshift([`${name} install`, ''])
-  if (!inObjects) rows.push(['', 'and: npx wrangler secret put UPSTASH_REDIS_REST_TOKEN'])
-  return `\nNext steps:\n\n${table(rows)}`
+const workerSteps = (inObjects: boolean): Step[] => {
+  const secret = (name: string) => `npx wrangler secret put ${name}`
+  return [
+    ['dev', `run the Worker with ${inObjects ? '' : 'a Redis and '}a demo origin on this machine`],
+    ['test', 'run test/policies.test.ts'],
+    ['check', 'find mistakes in sluice.config.ts'],
+    [
+      'deploy',
+      `deploy the Worker${inObjects ? '' : `, after: ${secret('UPSTASH_REDIS_REST_URL')}`}`,
+    ],
+    ...(inObjects ? [] : [['', `and: ${secret('UPSTASH_REDIS_REST_TOKEN')}`] satisfies Step]),
+  ]
 }
+
+const APP_ADDITIONS: Additions = { scripts: { check: SCRIPTS.check! } }
+
+const APP_STEPS: Step[] = [
+  ['npx sluice bridge --port 8079 --token dev', 'run a Redis for development on this machine'],
+  ['', 'the app needs UPSTASH_REDIS_REST_URL=http://127.0.0.1:8079'],
+  ['', 'and UPSTASH_REDIS_REST_TOKEN=dev'],
+  ['check', 'find mistakes in sluice.config.ts'],
+]

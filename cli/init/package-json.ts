@@ -1,8 +1,7 @@
 import manifest from '../../package.json' with { type: 'json' }
-import { SCRIPTS } from './templates.ts'
 
 /** A package.json with its formatting. */
-type Fields = Record<string, unknown> & {
+export type Fields = Record<string, unknown> & {
   name?: string
   scripts?: Record<string, string>
 }
@@ -22,37 +21,58 @@ const GROUPS = ['dependencies', 'devDependencies', 'optionalDependencies', 'peer
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
+/** What a package.json gets. */
+export interface Additions {
+  /** The version of Sluice, or where it is installed from. Defaults to the version of this command. */
+  source?: string | undefined
+  scripts?: Record<string, string>
+  /** Packages of this repository. */
+  dependencies?: readonly string[]
+  devDependencies?: readonly string[]
+}
+
 /** The script that `npm init` writes. */
 const isPlaceholder = (script: string) => script.includes('Error: no test specified')
 
 /**
- * Adds the scripts and packages of Sluice to the text of a package.json. Its other fields, their order and the formatting stay.
- * @param source the version of Sluice, or where it is installed from
+ * Reads a package.json.
  * @throws SyntaxError if the text is not a JSON object
  */
-export function mergePackage(text: string, source: string = manifest.version): Merged {
+export function readPackage(text: string): Fields {
   const before: unknown = JSON.parse(text.replace(/^\uFEFF/, ''))
   if (!isObject(before)) throw new SyntaxError('expected an object')
   const fields: Fields = before
   for (const name of ['scripts', ...GROUPS]) {
     if (!isObject(fields[name] ?? {})) throw new SyntaxError(`${name}: expected an object`)
   }
+  return fields
+}
+
+/** True if a package.json names a package. */
+export const hasPackage = (fields: Fields, name: string): boolean =>
+  GROUPS.some((group) => name in Object(fields[group]))
+
+/** Adds `sluice`, scripts and packages to the text of a package.json. Its other fields, their order and the formatting stay. */
+export function mergePackage(text: string, additions: Additions = {}): Merged {
+  const { source = manifest.version } = additions
+  const fields = readPackage(text)
   const scripts = { ...fields.scripts }
   const kept: string[] = []
-  for (const [name, command] of Object.entries(SCRIPTS)) {
+  for (const [name, command] of Object.entries(additions.scripts ?? {})) {
     const own = scripts[name]
     if (own === undefined || isPlaceholder(own)) scripts[name] = command
     else if (own !== command) kept.push(name)
   }
-  const has = (name: string) => GROUPS.some((group) => name in Object(fields[group]))
-  const missing = (packages: Record<string, string>) =>
-    Object.fromEntries(Object.entries(packages).filter(([name]) => !has(name)))
-  const { hono, wrangler, vitest } = { ...manifest.dependencies, ...manifest.devDependencies }
-  const library = missing({ sluice: source, hono })
-  const tools = missing({ wrangler, vitest })
+  const versions: Record<string, string> = { ...manifest.devDependencies, sluice: source }
+  const missing = (names: readonly string[]) =>
+    Object.fromEntries(
+      names.filter((name) => !hasPackage(fields, name)).map((name) => [name, versions[name]!]),
+    )
+  const library = missing(['sluice', ...(additions.dependencies ?? [])])
+  const tools = missing(additions.devDependencies ?? [])
   const after = {
     ...fields,
-    scripts,
+    ...(Object.keys(scripts).length > 0 && { scripts }),
     ...withPackages(fields, 'dependencies', library),
     ...withPackages(fields, 'devDependencies', tools),
   }

@@ -6,12 +6,19 @@ export const COMPATIBILITY_DATE = '2026-10-01'
 /** The Worker, if init writes it. */
 export const WORKER = 'src/worker.ts'
 
-/** @param origin lines about the destination of admitted requests */
-const config = (origin: string, inObjects: boolean) => `import { defineConfig } from 'sluice'
-${inObjects ? "import { durableObjects } from 'sluice/durable-objects'\n" : ''}
+/**
+ * @param origin lines about the destination of admitted requests
+ * @param isGateway true if the Worker has a dashboard
+ */
+const config = (
+  origin: string,
+  inObjects: boolean,
+  isGateway = false,
+) => `import { defineConfig } from 'sluice'
+${inObjects ? "import { durableObjects } from 'sluice/durable-objects'\n" : ''}${isGateway ? "import { observe } from 'sluice/observe'\n" : ''}
 /** The configuration of Sluice. "npx sluice check" finds mistakes. */
 export default defineConfig({
-${origin}${inObjects ? STORE : ''}  policies: [
+${origin}${inObjects ? STORE : ''}${isGateway ? OBSERVE : ''}  policies: [
     { name: 'per-ip', limit: 10, window: '10s' },
     {
       name: 'login',
@@ -31,6 +38,10 @@ const ORIGIN = `  // 'zone' is the origin of the zone that routes to this Worker
 
 const NO_ORIGIN = `  // The app itself answers admitted requests.
   accept: 'no-origin',
+`
+
+const OBSERVE = `  // Counts requests, for the dashboard.
+  use: [observe()],
 `
 
 const STORE = `  // Each client is counted by a Durable Object: no database.
@@ -115,7 +126,7 @@ export const TSCONFIG = 'tsconfig.json'
  * @param inObjects true if Durable Objects count, and not Redis
  */
 export const gatewayFiles = (name: string, inObjects: boolean): Record<string, string> => ({
-  'sluice.config.ts': config(ORIGIN, inObjects),
+  'sluice.config.ts': config(ORIGIN, inObjects, true),
   'wrangler.toml': wrangler(name, inObjects),
   [WORKER]: worker(inObjects),
   'test/policies.test.ts': test(WORKER),
@@ -133,13 +144,26 @@ export const appFiles = (
   isGateway: boolean,
   inObjects: boolean,
 ): Record<string, string> => ({
-  'sluice.config.ts': config(isGateway ? ORIGIN : NO_ORIGIN, inObjects),
+  'sluice.config.ts': config(isGateway ? ORIGIN : NO_ORIGIN, inObjects, isGateway),
   'test/policies.test.ts': test(main),
 })
+
+/**
+ * The configuration of an app on Node.
+ * @param clientAddress the setting that fits its framework
+ */
+export const nodeConfig = (clientAddress: string): string =>
+  config(
+    `${NO_ORIGIN}  // 'socket' for clients that connect directly. Behind proxies: docs/guides/node.md.
+  clientAddress: ${clientAddress},
+`,
+    false,
+  )
 
 /** What Git must not store. */
 export const IGNORED = ['node_modules/', '.dev.vars', '.env*', '.wrangler/']
 
+/** The scripts of a Worker. */
 export const SCRIPTS: Record<string, string> = {
   dev: 'sluice dev',
   check: 'sluice check',

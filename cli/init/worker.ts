@@ -12,6 +12,8 @@ export interface Existing {
   main: string | undefined
   /** True if that Worker uses `createGateway`. */
   isGateway: boolean
+  /** True if that Worker uses Sluice without a `sluice.config`: it has policies of its own. */
+  hasPolicies: boolean
   /** What the user must add, with lines of code; `undefined` if nothing is missing. */
   missing: string | undefined
 }
@@ -31,7 +33,13 @@ export async function existingWorker(
   if (main === undefined || code === undefined) {
     const line = config.endsWith('.toml') ? `main = "${WORKER}"` : `"main": "${WORKER}"`
     const missing = main === WORKER ? '' : `To run ${WORKER}, write into ${config}:\n\n  ${line}`
-    return { config, main: undefined, isGateway: true, missing: all(missing, objects) }
+    return {
+      config,
+      main: undefined,
+      isGateway: true,
+      hasPolicies: false,
+      missing: all(missing, objects),
+    }
   }
   const isOwn = !/['"]sluice['"]/.test(code)
   const isGateway = !isOwn && /\bcreateGateway\b/.test(code)
@@ -40,11 +48,13 @@ export async function existingWorker(
     inObjects && !isWritten && !code.includes('SluiceSubject')
       ? `To export the class of the Durable Objects, add to ${main}:\n\n  ${CLASS}`
       : ''
-  const lines = isOwn ? linesFor(main, code) : ''
+  const hasPolicies = !isOwn && !/['"][^'"\n]*sluice\.config(\.\w+)?['"]/.test(code)
+  const lines = isOwn ? linesFor(main, code) : hasPolicies ? movingTo(main) : ''
   return {
     config,
     main: isWritten ? undefined : main,
     isGateway,
+    hasPolicies,
     missing: all(lines, exported, objects),
   }
 }
@@ -64,18 +74,29 @@ function mainOf(text: string): string | undefined {
   return main && posix.normalize(main)
 }
 
+/** The path by which a Worker imports the configuration. */
+function pathFrom(main: string): string {
+  const path = posix.relative(posix.dirname(main), 'sluice.config')
+  return path.startsWith('.') ? path : `./${path}`
+}
+
+/** How a Worker that has policies of its own gets a configuration that the other commands read. */
+const movingTo = (main: string) =>
+  `${main} has policies of its own, so init wrote no sluice.config.ts. check, explain and replay read that
+file. To use them, move the policies there as its default export, and import it in ${main}:
+
+  import config from '${pathFrom(main)}'`
+
 /** The lines that apply the policies in a Worker. */
 function linesFor(main: string, code: string): string {
-  const config = posix.relative(posix.dirname(main), 'sluice.config')
-  const path = config.startsWith('.') ? config : `./${config}`
   const isHono = /['"]hono['"]/.test(code)
   const lines = [
     `import { ${isHono ? 'rateLimiter' : 'createSluice'} } from 'sluice'`,
-    `import config from '${path}'`,
+    `import config from '${pathFrom(main)}'`,
     '',
     ...(isHono ? HONO : FETCH),
   ]
-  return `To apply the policies, add to ${main}:\n\n${lines.map((line) => `  ${line}`.trimEnd()).join('\n')}`
+  return `To apply the policies, add to ${main}:\n\n${indented(lines.join('\n'))}`
 }
 
 const HONO = ['app.use(rateLimiter(config)) // before your routes']

@@ -4,11 +4,15 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { confirm } from '../../cli/init/confirm.ts'
+import { oldNode } from '../../cli/init/init.ts'
 import { mergePackage } from '../../cli/init/package-json.ts'
 import { tarballOf } from '../../cli/init/source.ts'
-import { COMPATIBILITY_DATE } from '../../cli/init/templates.ts'
+import { COMPATIBILITY_DATE, SCRIPTS } from '../../cli/init/templates.ts'
 import { type CliProject, cliProject } from '../support/cli-project.ts'
 import { root, run } from '../support/dev-command.ts'
+
+/** What the package.json of a Worker gets. */
+const WORKER = { scripts: SCRIPTS, dependencies: ['hono'], devDependencies: ['wrangler', 'vitest'] }
 
 /** What `npm init -y && npm i sluice hono` writes. */
 const MANIFEST = `{
@@ -54,7 +58,7 @@ async function files(): Promise<Record<string, string>> {
 }
 
 const init = (...args: string[]) => project.sluice(['init', '--no-install', ...args])
-const { wrangler, vitest } = JSON.parse(await readFile(`${root}package.json`, 'utf8'))
+const { wrangler, vitest, typescript } = JSON.parse(await readFile(`${root}package.json`, 'utf8'))
   .devDependencies as Record<string, string>
 
 describe('npx sluice init', () => {
@@ -83,7 +87,7 @@ describe('npx sluice init', () => {
         deploy: 'sluice check && wrangler deploy',
         test: 'vitest run',
       },
-      devDependencies: { vitest, wrangler },
+      devDependencies: { typescript, vitest, wrangler },
     })
     expect(written['.gitignore']).toBe('node_modules/\n.dev.vars\n.env*\n.wrangler/\n')
   })
@@ -280,11 +284,90 @@ describe('npx sluice init', () => {
     ['createSluice', "accept: 'no-origin'", "origin: 'zone'"],
   ])('Beside a Worker with %s init writes %s.', async (name, written, other) => {
     await project.write('wrangler.toml', 'main = "src/index.ts"\n')
-    await project.write('src/index.ts', `import { ${name} } from 'sluice'\n`)
+    await project.write(
+      'src/index.ts',
+      `import { ${name} } from 'sluice'\nimport config from '../sluice.config'\n`,
+    )
     expect(await init()).toMatchObject({ code: 0 })
     const { 'sluice.config.ts': config } = await files()
     expect(config).toContain(written)
     expect(config).not.toContain(other)
+  })
+
+  test('Beside a Worker with policies of its own init writes no configuration, and says how to move them.', async () => {
+    const code = `import { Hono } from 'hono'
+import { rateLimiter } from 'sluice'
+const app = new Hono()
+app.use(rateLimiter({ policies: [{ name: 'mine', limit: 5, window: '1m' }] }))
+export default app
+`
+    await project.write('wrangler.toml', 'main = "src/index.ts"\n')
+    await project.write('src/index.ts', code)
+    const { stdout } = await init()
+    expect(stdout).toContain(
+      'src/index.ts has policies of its own, so init wrote no sluice.config.ts.',
+    )
+    expect(stdout).toContain("  import config from '../sluice.config'\n")
+    const written = await files()
+    expect(Object.keys(written)).not.toContain('sluice.config.ts')
+    expect(Object.keys(written)).not.toContain('test/policies.test.ts')
+    // `check` would fail without a configuration.
+    expect(JSON.parse(written['package.json']!).scripts).toEqual({
+      dev: 'sluice dev',
+      test: 'vitest run',
+    })
+  })
+
+  test.each([
+    ['express', 'rateLimiter(config)', "clientAddress: 'socket'"],
+    ['fastify', 'fastifyRateLimiter(config)', "clientAddress: 'socket'"],
+    ['@hono/node-server', 'rateLimiter(config)', "clientAddress: 'socket'"],
+  ])(
+    'In an app with %s init writes a configuration that check accepts, and prints the lines to add.',
+    async (name, line, address) => {
+      const manifest = { dependencies: { [name]: '*', hono: '*', sluice: '*' } }
+      await project.write('package.json', JSON.stringify(manifest))
+      const { stdout } = await init()
+      expect(stdout).toContain(line)
+      expect(stdout).toContain("  import config from './sluice.config.ts'\n")
+      expect(stdout).toContain('npx sluice bridge')
+      const written = await files()
+      expect(Object.keys(written)).toEqual(['.gitignore', 'package.json', 'sluice.config.ts'])
+      expect(written['sluice.config.ts']).toContain(address)
+      expect(JSON.parse(written['package.json']!)).toEqual({
+        ...manifest,
+        scripts: { check: 'sluice check' },
+      })
+      expect(await project.sluice(['check'])).toMatchObject({ code: 0, stderr: '' })
+    },
+  )
+
+  test.each([
+    ['proxy.ts', undefined],
+    ['src/proxy.ts', 'src/app/page.tsx'],
+  ])('In an app of Next.js init writes %s.', async (proxy, file) => {
+    await project.write('package.json', '{"dependencies":{"next":"*"}}')
+    if (file) await project.write(file, '')
+    await init()
+    const written = await files()
+    expect(written[proxy]).toContain('export const proxy = rateLimitProxy(config)')
+    expect(written['sluice.config.ts']).toContain('forwardedFor: { trustedProxies: 1 }')
+    expect(await project.sluice(['check'])).toMatchObject({ code: 0, stderr: '' })
+  })
+
+  test('In an app of Next.js with a proxy init leaves it as it is, and says what to do.', async () => {
+    await project.write('package.json', '{"dependencies":{"next":"*"}}')
+    await project.write('middleware.ts', 'export const middleware = () => {}\n')
+    const { stdout } = await init()
+    expect(stdout).toContain('To apply the policies, wrap the function of middleware.ts')
+    expect(Object.keys(await files())).not.toContain('proxy.ts')
+  })
+
+  test('A user of Node 20 hears that the tools need a newer one.', () => {
+    expect(oldNode('20.20.2')).toBe(
+      'This is Node 20.20.2. wrangler and Vitest need Node 22 or newer: install it before the next steps.',
+    )
+    expect(oldNode('22.12.0')).toBeUndefined()
   })
 
   test('Beside a Worker without Hono init prints lines for createSluice.', async () => {
@@ -370,7 +453,9 @@ describe('npx sluice init', () => {
     await project.write('package.json', MANIFEST)
     const { code, stdout } = await project.sluice(['init'], { env })
     expect(code).toBe(0)
-    expect(stdout).toContain(`Installing wrangler@${wrangler}, vitest@${vitest} …`)
+    expect(stdout).toContain(
+      `Installing wrangler@${wrangler}, vitest@${vitest}, typescript@${typescript} …`,
+    )
     expect(stdout).not.toContain('npm install\n')
     expect(await readFile(join(bin, 'calls'), 'utf8')).toBe('install\ninstall\n')
   })
@@ -392,7 +477,7 @@ test('A command that npm has installed from a tarball adds this tarball, and one
   await lock('file:../sluice-0.1.0.tgz')
   const source = await tarballOf(program)
   expect(source).toBe(`file:${join(folder, 'sluice-0.1.0.tgz')}`)
-  const { text, added } = mergePackage('{}', source)
+  const { text, added } = mergePackage('{}', { source })
   expect(JSON.parse(text).dependencies.sluice).toBe(source)
   expect(added).toContain(`sluice@${source}`)
   await rm(folder, { recursive: true })
@@ -424,7 +509,7 @@ describe('the question of init', () => {
 describe('the package.json that init writes', () => {
   test('The indentation, the line ends and the order of fields stay.', () => {
     const text = '{\r\n\t"private": true,\r\n\t"scripts": {\r\n\t\t"lint": "x"\r\n\t}\r\n}'
-    const merged = mergePackage(text).text
+    const merged = mergePackage(text, WORKER).text
     expect(merged).toMatch(/^\{\r\n\t"private": true,\r\n\t"scripts": \{\r\n\t\t"lint": "x",\r\n/)
     expect(merged.endsWith('}')).toBe(true)
     expect(merged.replaceAll('\r\n', '')).not.toContain('\n')
@@ -437,6 +522,7 @@ describe('the package.json that init writes', () => {
         dependencies: { zod: '1.0.0', wrangler: '4.0.0' },
         devDependencies: { vitest: '^3.0.0' },
       }),
+      WORKER,
     )
     expect(merged.kept).toEqual(['dev'])
     const after = JSON.parse(merged.text)
