@@ -92,6 +92,12 @@ const observeMutants: Mutant[] = [
     'bill',
   ),
   bill('the record with the limit of an operator is not read', 'limit.override ||', '', 'bill'),
+  bill(
+    'a compiled script that declines is billed as one command',
+    " || first.cause === 'declined'",
+    '',
+    'bill',
+  ),
   bill('a replay is billed as a decision', '  if (first.replayed) return always\n', '', 'bill'),
   bill(
     'the start of a ban writes nothing',

@@ -13,8 +13,31 @@ const slots = of('slots')
 const spread = of('spread')
 const storedParts = of('stored-parts')
 const subject = of('subject')
+const check = mutantsOf('cli/check/objects.ts', 'test/cli')
+const wrangler = mutantsOf('cli/project/wrangler-config.ts', 'test/cli')
 
 export const objectsMutants: Mutant[] = [
+  check('a missing binding passes', 'if (!bound) problems', 'if (bound) problems', 'check-objects'),
+  check('a missing class passes', 'if (!storage) {', 'if (false) {', 'check-objects'),
+  check(
+    'the class of another Worker must be exported',
+    'if (bound?.script_name) return problems',
+    'if (false) return problems',
+    'check-objects',
+  ),
+  check(
+    'a missing export passes',
+    'if (!exports.includes(className))',
+    "if (!exports.includes('default'))",
+    'check-objects',
+  ),
+  wrangler('a deleted class exists', 'classes.delete(name)', 'classes.has(name)', 'check-objects'),
+  wrangler(
+    'a renamed class does not exist',
+    "classes.set(to, classes.get(from) ?? 'sqlite')",
+    '',
+    'check-objects',
+  ),
   ahead('stores a count that is too small', 'if (extra < 0 || ', 'if (', 'ahead'),
   ahead(
     'takes a stored bucket for strict although it flows back earlier',

@@ -10,8 +10,8 @@ const RUN: StoreErrorCode[] = ['redis-error', 'database-full']
 
 /**
  * The number of billed commands of a call of the script. It is exact for takes and peeks of windows and buckets. Otherwise it is an
- * estimate: sliding logs and slots count with the usual number of commands, a refund and an operation as if they change each record,
- * and an error of Redis as one command.
+ * estimate: sliding logs and slots count with the usual number of commands, a refund and an operation as if they change each record
+ * (the reply does not tell: a restore without an override writes nothing), and an error of Redis as one command.
  * @param sendsTime true with `clock: 'edge'`
  */
 export function billOf(
@@ -24,7 +24,7 @@ export function billOf(
   const always = 1 + (sendsTime ? 0 : 1) + (reads ? 1 : 0)
   const first = answers[0]!
   if (first instanceof StoreError) {
-    if (first.code === 'idempotency-conflict') return always
+    if (first.code === 'idempotency-conflict' || first.cause === 'declined') return always
     return RUN.includes(first.code) ? 1 : 0
   }
   if (first.replayed) return always

@@ -155,6 +155,21 @@ describe('the bill for other calls', () => {
     expect(ended.filter(({ code }) => code)).toEqual([])
   })
 
+  test.each(['store', 'edge'] as const)(
+    'A compiled script that declines has read the record, by the clock of the %s.',
+    async (clock) => {
+      const { store, billed, ended } = setUp({ clock })
+      const subject = newSubject()
+      // In a form that no script writes: with a needless colon.
+      const { tag } = terms[1]!
+      await direct('SET', `sluice:1:{${subject}}`, `1;${tag}:${Date.now()}:3600000:1:;`)
+      const commands = clock === 'edge' ? 2 + 3 : 3 + 4
+      const { own, bridge } = await billed(() => store.decide([take(subject, terms[1])]))
+      expect({ own, bridge }).toEqual({ own: [2, commands], bridge: [2, commands] })
+      expect(ended.filter(({ code }) => code)).toEqual([])
+    },
+  )
+
   test('A refund, a reset and slots are billed by their usual number of commands.', async () => {
     const [log, slots] = parsed({ algorithm: 'sliding-log' }, { algorithm: 'concurrency' })
     const { store, billed } = setUp()
