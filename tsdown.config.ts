@@ -11,6 +11,7 @@ const entries = {
   bodies: 'src/features/bodies/index.ts',
   graphql: 'src/features/graphql/graphql.ts',
   jwt: 'src/features/jwt/index.ts',
+  bans: 'src/features/bans/index.ts',
   leases: 'src/features/leases/index.ts',
   overrides: 'src/features/overrides/index.ts',
   proxies: 'src/features/proxies/index.ts',

@@ -2,6 +2,7 @@
 import { writeFile } from 'node:fs/promises'
 import type { PolicyOptions } from '../src/core/config/options.ts'
 import { parseConfig } from '../src/core/config/parse.ts'
+import { inGateway } from '../src/features/in-gateway.ts'
 import { mostWithin, play } from './picture/play.ts'
 import { draw, type PictureRow } from './picture/svg.ts'
 import { LENGTH_MS, PHASES, TRAFFIC } from './picture/traffic.ts'
@@ -29,9 +30,12 @@ const ALGORITHMS: Shown[] = [
 export async function drawPicture(server: BenchServer): Promise<string> {
   const limits: PictureRow[] = []
   for (const { title, subtitle, ...options } of ALGORITHMS) {
-    const { policies } = parseConfig({
-      policies: [{ name: 'picture', limit: LIMIT, window: '10s', ...options }],
-    })
+    const { policies } = parseConfig(
+      {
+        policies: [{ name: 'picture', limit: LIMIT, window: '10s', ...options }],
+      },
+      inGateway,
+    )
     const played = await play(server, policies[0]!, TRAFFIC, LENGTH_MS)
     limits.push({ title, subtitle, played, most: mostWithin(10_000, played.admitted) })
   }

@@ -12,7 +12,7 @@ const core = (...names: string[]) => names.map((name) => `core/${name}`)
 /** The import rule. Each room comes after the rooms that it imports. */
 const rooms: Record<string, Room> = {
   'core/base': { rooms: [] },
-  'core/config': { rooms: core('base'), packages: ['valibot'] },
+  'core/config': { rooms: [...core('base'), 'features/bans'], packages: ['valibot'] },
   'core/request': { rooms: core('base', 'config') },
   'features/credentials': { rooms: core('base', 'config', 'request') },
   'core/program': { rooms: [...core('base', 'config', 'request'), 'features/credentials'] },
@@ -54,14 +54,15 @@ const rooms: Record<string, Room> = {
       'core',
       ...core('base', 'config', 'request', 'decide', 'respond'),
       'api',
-      ...['leases', 'overrides', 'refusals'].map((name) => `features/${name}`),
+      ...['bans', 'leases', 'overrides', 'refusals'].map((name) => `features/${name}`),
       'hosts/app',
     ],
     packages: ['hono'],
   },
   'hosts/node': { rooms: [...core('base', 'config', 'request'), 'hosts/app'] },
   client: { rooms: ['core/base', 'api', 'features/overrides'] },
-  lint: { rooms: core('base', 'config', 'program') },
+  lint: { rooms: [...core('base', 'config', 'program'), 'features'] },
+  features: { rooms: [...core('config'), 'features/bans'] },
   'features/bodies': {
     rooms: [
       'core',
@@ -76,6 +77,10 @@ const rooms: Record<string, Room> = {
   'features/jwt': {
     rooms: ['core', ...core('base', 'config', 'request')],
     packages: ['jose', 'valibot'],
+  },
+  'features/bans': {
+    rooms: ['core', ...core('base', 'config', 'connection')],
+    packages: ['valibot'],
   },
   'features/leases': { rooms: ['core', ...core('base', 'connection')] },
   'features/overrides': {
@@ -116,7 +121,11 @@ const rooms: Record<string, Room> = {
 }
 
 /** Rooms that may import only types of other rooms. */
-const typesOnly: Record<string, readonly string[]> = { client: ['api', 'features/overrides'] }
+const typesOnly: Record<string, readonly string[]> = {
+  client: ['api', 'features/overrides'],
+  // The types of the fields that a feature adds: owners.ts.
+  'core/config': ['features/bans'],
+}
 
 const IMPORT =
   /(?:^import\s+(type\s)?|^(?:import|export)\s(type\s)?[^'"`;=]*?\sfrom\s+|\bimport\()['"]([^'"]+)['"]/gm

@@ -1,5 +1,5 @@
 /**
- * `npm run lua`: writes the shortened Lua and the SHA-1 of the general script into a module of the Worker. Run it after each change of
+ * `npm run lua`: writes the shortened Lua into a module of the Worker. Run it after each change of
  * `lua/`. With `--show CONFIG [POLICY…]` it writes nothing, and prints the compiled script of the policies, with its comments.
  */
 import { writeFile } from 'node:fs/promises'

@@ -7,6 +7,7 @@ import { encode } from '../../src/core/connection/upstash/script.ts'
 import { script } from '../../src/core/connection/upstash/script-text.ts'
 import { compiledCalls } from '../../src/core/connection/upstash/sets.ts'
 import { hashedSubjects } from '../../src/core/program/subject.ts'
+import { inGateway } from '../../src/features/in-gateway.ts'
 import { type Contender, LIMIT, type Question, WINDOW_MS } from './contender.ts'
 
 const nameSubject = hashedSubjects('any secret; all subjects have the same length')
@@ -21,7 +22,7 @@ const bucket: PolicyOptions = { name: 'per-ip-bucket', algorithm: 'token-bucket'
 
 /** @param batchSize requests of different clients in one call */
 function contender(algorithm: string, options: PolicyOptions[], batchSize = 1): Contender {
-  const { policies } = parseConfig({ policies: options })
+  const { policies } = parseConfig({ policies: options }, inGateway)
   const compiledCall = compiledCalls()
 
   async function toRequests({ client, units = 1, peek = false }: Question) {

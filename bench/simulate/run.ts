@@ -12,6 +12,7 @@ import { createLocalStore } from '../../src/core/fallback/local.ts'
 import { stagesOf } from '../../src/core/feature.ts'
 import type { Matched } from '../../src/core/program/match.ts'
 import { plainSubjects } from '../../src/core/program/subject.ts'
+import { inGateway } from '../../src/features/in-gateway.ts'
 import { leases } from '../../src/features/leases/index.ts'
 import { createRandom, gapMs } from '../random.ts'
 import type { BenchServer } from '../server.ts'
@@ -160,11 +161,14 @@ function createIsolates(
   time: VirtualTime,
 ) {
   const [perTenant, perClient] = policiesOf(rps)
-  const config = parseConfig({
-    batching,
-    use: [leases()],
-    policies: [{ ...perTenant, ...(lease && { lease }) }, perClient],
-  })
+  const config = parseConfig(
+    {
+      batching,
+      use: [leases()],
+      policies: [{ ...perTenant, ...(lease && { lease }) }, perClient],
+    },
+    inGateway,
+  )
   const nameSubject = plainSubjects('simulated')
   const later = (ms: number, task: () => void) =>
     void time.at(time.now() + (ms || TURN_MS), () => task())

@@ -4,6 +4,7 @@ import type { StoreState } from '../../src/core/connection/store.ts'
 import { decode } from '../../src/core/connection/upstash/reply.ts'
 import { encode } from '../../src/core/connection/upstash/script.ts'
 import { script } from '../../src/core/connection/upstash/script-text.ts'
+import { inGateway } from '../../src/features/in-gateway.ts'
 import type { BenchServer } from '../server.ts'
 import type { Line, Story } from './stories.ts'
 
@@ -14,7 +15,7 @@ export async function replay(server: BenchServer, { policy, lines }: Story): Pro
   const limits: string[] = []
   for (const line of lines) {
     options = { ...options, ...line.change }
-    const parsed = parseConfig({ policies: [options] }).policies[0]!
+    const parsed = parseConfig({ policies: [options] }, inGateway).policies[0]!
     const requests = [
       { mode: 'take' as const, limits: [{ subject, terms: parsed, cost: line.cost ?? 1 }] },
     ]

@@ -1,6 +1,7 @@
 /** Checks that the configuration of wrangler has the binding of the shield, with the limit and period of the configuration. */
 import { basename } from 'node:path'
 import { parseConfig } from '../../src/core/config/parse.ts'
+import { inGateway } from '../../src/features/in-gateway.ts'
 import { readBindings } from '../project/wrangler-config.ts'
 
 /**
@@ -9,7 +10,7 @@ import { readBindings } from '../project/wrangler-config.ts'
  * @param file the configuration of wrangler
  */
 export async function shieldMismatches(options: unknown, file: string): Promise<string[]> {
-  const { shield } = parseConfig(options)
+  const { shield } = parseConfig(options, inGateway)
   if (!shield) return []
   const name = basename(file)
   const { ratelimits } = await readBindings(file)

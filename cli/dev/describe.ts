@@ -7,6 +7,7 @@ import { type Policy, parseConfig } from '../../src/core/config/parse.ts'
 import type { Condition } from '../../src/core/config/schema/condition.ts'
 import type { KeyPart } from '../../src/core/config/schema/key.ts'
 import { labelOf } from '../../src/core/program/key.ts'
+import { inGateway } from '../../src/features/in-gateway.ts'
 import { lint } from '../../src/lint/lint.ts'
 
 /** Plain data, since one process sends it to another. */
@@ -50,7 +51,7 @@ export interface Try {
 }
 
 export function describe(options: ConfigOptions): Description {
-  const config = parseConfig(options)
+  const config = parseConfig(options, inGateway)
   const { policies, use, apiKeys } = config
   const plain = policies.filter(({ match }) => isPlain(match))
   const smallest = plain

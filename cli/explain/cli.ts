@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import { HOST } from '../../src/core/base/host.ts'
 import { networkRange } from '../../src/core/base/ip.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
+import { inGateway } from '../../src/features/in-gateway.ts'
 import { CONFIG_FILE, loadConfig, placed } from '../project/load-config.ts'
 import { explain } from './explain.ts'
 import { toJson, toText } from './print.ts'
@@ -182,7 +183,7 @@ export async function main(
     const options = parseCli(args)
     if (options === 'help') return console.log(usage(command))
     const config = await loadConfig(options.config)
-      .then(parseConfig)
+      .then((options) => parseConfig(options, inGateway))
       .catch((error) => {
         throw new Error(placed(options.config, error))
       })

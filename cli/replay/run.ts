@@ -4,6 +4,7 @@ import { createWriteStream } from 'node:fs'
 import { finished } from 'node:stream/promises'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
+import { inGateway } from '../../src/features/in-gateway.ts'
 import { createAnonymizer, writeLine } from './anonymize.ts'
 import { createReplayer, type Replayer } from './decide/replayer.ts'
 import type { Decided } from './decide/verdict.ts'
@@ -43,12 +44,12 @@ export async function replay(options: ReplayOptions): Promise<ReplayReport> {
   const { files, config, against, exact = false, suggest, signal, onProgress } = options
   const log = await openLog(files, options.log)
   const suggester = suggest && createSuggester(config.options, log, suggest)
-  const parsed = parseConfig(config.options)
+  const parsed = parseConfig(config.options, inGateway)
   const replayers: Replayer[] = []
   const writer = options.anonymize === undefined ? undefined : anonymizedLog(options.anonymize)
   try {
     for (const one of against ? [config, against] : [config]) {
-      replayers.push(await createReplayer(parseConfig(one.options), log, { exact }))
+      replayers.push(await createReplayer(parseConfig(one.options, inGateway), log, { exact }))
     }
     const [own, other] = replayers as [Replayer, Replayer?]
     const tally = createTally({ policies: replayed(parsed.policies, own) })

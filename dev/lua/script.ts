@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { minify } from './minify.ts'
@@ -10,17 +9,14 @@ const PARTS = {
   fixed: ['fixed_window'],
   sliding: ['sliding_window'],
   bucket: ['token_bucket'],
-  rest: [
-    'sliding_log',
-    'concurrency',
-    'apart',
-    'penalty',
-    'override',
-    'operators',
-    'idempotency',
-    'decide',
-  ],
+  rare: ['sliding_log', 'concurrency', 'apart', 'override', 'operators', 'idempotency'],
+  decide: ['decide'],
   compiled: ['compiled'],
+}
+
+/** The parts of features. A script has them only if its limiter has the feature. */
+const FEATURES = {
+  penalty: ['penalty'],
 }
 
 /** The module that contains the script. `npm run lua` writes it. */
@@ -38,8 +34,10 @@ const unchanged: Edit = (text) => text
 const FLAG = '#!lua flags=allow-key-locking\n'
 
 /** The parts of the scripts with their comments. */
-export function luaParts(edit = unchanged): Record<keyof typeof PARTS | 'flag', string> {
-  const parts = Object.entries(PARTS).map(([name, files]) => {
+export function luaParts(
+  edit = unchanged,
+): Record<keyof typeof PARTS | keyof typeof FEATURES | 'flag', string> {
+  const parts = Object.entries({ ...PARTS, ...FEATURES }).map(([name, files]) => {
     const texts = files.map((name) => edit(read(`${name}.lua`), `${name}.lua`))
     return [name, texts.join('')]
   })
@@ -54,27 +52,32 @@ export function scriptModule(edit = unchanged): string {
   const { flag, ...parts } = luaParts(edit)
   // All files are shortened together, so that they use the same short names.
   const short = minify(Object.values(parts).join('$part\n')).split('$part\n')
-  const lines = Object.keys(parts).map(
-    (name, index) => `  ${name}: ${JSON.stringify(short[index])},`,
-  )
-  const script = flag + short.slice(0, -1).join('')
-  const order = ['flag', ...Object.keys(parts).slice(0, -1)]
-  const sha = createHash('sha1').update(script).digest('hex')
+  const texts = Object.keys(parts).map((name, index): [string, string] => [
+    name,
+    JSON.stringify(short[index]),
+  ])
+  const core = texts.filter(([name]) => name in PARTS)
+  const features = texts.filter(([name]) => name in FEATURES)
   return `// Generated from lua/ by \`npm run lua\`.
 
 /** The parts of the scripts, shortened. */
 export const lua = {
   flag: ${JSON.stringify(flag)},
-${lines.join('\n')}
+${core.map(([name, text]) => `  ${name}: ${text},`).join('\n')}
 }
+${features.map(([name, text]) => `\nexport const ${name} = ${text}\n`).join('')}
+/** The general script, with the parts of features. */
+export const generalScript = (parts: readonly string[]) =>
+  [lua.flag, ${Object.keys(PARTS)
+    .slice(0, -2)
+    .map((name) => `lua.${name}`)
+    .join(', ')}, ...parts, lua.decide].join('')
 
-/** The general script. */
-export const script = /* @__PURE__ */ [
-${order.map((name) => `  lua.${name},`).join('\n')}
-].join('')
+/** The parts of all features. */
+export const allParts = [${Object.keys(FEATURES).join(', ')}]
 
-/** The SHA-1 by which Redis knows the general script. */
-export const scriptSha = '${sha}'
+/** The general script with these parts. */
+export const script = /* @__PURE__ */ generalScript(allParts)
 `
 }
 

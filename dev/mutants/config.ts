@@ -11,7 +11,7 @@ const condition = mutantsOf('src/core/config/schema/condition.ts', unit)
 const outcomes = mutantsOf('src/core/config/schema/outcomes.ts', unit)
 const counting = mutantsOf('src/core/config/schema/outcomes.ts', 'test/unit/core/decide')
 const headers = mutantsOf('src/core/config/schema/headers.ts', unit)
-const penalty = mutantsOf('src/core/config/schema/penalty.ts', unit)
+const penalty = mutantsOf('src/features/bans/fields.ts', unit)
 
 /** Mutants of `src/core/config/`. */
 export const configMutants: Mutant[] = [

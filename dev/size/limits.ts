@@ -22,6 +22,7 @@ export const entryLimits: SizeLimit[] = [
   { name: 'sluice/bodies', file: 'bodies.js', maxKiB: 11 },
   { name: 'sluice/graphql', file: 'graphql.js', maxKiB: 14 },
   { name: 'sluice/jwt', file: 'jwt.js', maxKiB: 12 },
+  { name: 'sluice/bans', file: 'bans.js', maxKiB: 4 },
   { name: 'sluice/leases', file: 'leases.js', maxKiB: 5 },
   { name: 'sluice/overrides', file: 'overrides.js', maxKiB: 13 },
   { name: 'sluice/proxies', file: 'proxies.js', maxKiB: 2 },

@@ -8,7 +8,7 @@ import type { StoreError } from './base/errors.ts'
 import { createLog, type Log } from './base/log.ts'
 import { databasesOf } from './config/feature.ts'
 import { checkHost, type Lacks } from './config/host.ts'
-import { type Config, checkFeatures, parseLive } from './config/parse.ts'
+import { type Config, parseConfig, withDocument } from './config/parse.ts'
 import { type ConnectionOptions, connect } from './connection/connection.ts'
 import { withDeadline } from './connection/deadline.ts'
 import type { OnRefund, Store } from './connection/store.ts'
@@ -55,29 +55,24 @@ export interface Host {
 
 /**
  * Creates the limiter of a configuration.
- * @param options the object that `config` was parsed from
- * @throws {ConfigError} if a field needs another feature or another host, or if another configuration of the Worker shares counters with this one, but
+ * @throws {ConfigError} if the configuration is invalid, if a field needs another feature or another host, or if another configuration of the Worker shares counters with this one, but
  * with other terms
  */
-export function createLimiter(
-  config: Config,
-  options: object,
-  { byDefault = [], lacks = {} }: Host = {},
-): Limiter {
-  const features = featuresOf(config, byDefault)
-  const check = (config: Config, options: object) => {
+export function createLimiter(options: object, { byDefault = [], lacks = {} }: Host = {}): Limiter {
+  const parse = (options: object) => {
+    const config = parseConfig(options, byDefault)
     checkHost(config, options, lacks)
-    checkFeatures(config, options, features)
+    return config
   }
-  check(config, options)
+  const config = parse(options)
   checkCounterConflicts(config)
   const log = createLog()
-  const stages = stagesOf({ config, log }, features)
+  const stages = stagesOf({ config, log }, featuresOf(config, byDefault))
   return {
     config,
     log,
     readAddress: addressReader(config.clientAddress, log, stages.networks),
-    rulesOf: createRules(config, options, log, check, stages),
+    rulesOf: createRules(config, options, log, parse, stages),
     partsOf: createParts(config, log, stages),
     stages,
   }
@@ -87,7 +82,7 @@ function createRules(
   config: Config,
   options: object,
   log: Log,
-  check: (config: Config, options: object) => void,
+  parse: (options: object) => Config,
   stages: Stages,
 ): (runtime: RuntimeContext) => Rules {
   // All documents share the readers, so that new policies do not download an issuer's keys again.
@@ -103,9 +98,7 @@ function createRules(
     live,
     fallback: own,
     compile(document) {
-      const replaced = parseLive(document, options)
-      check(replaced, { ...options, ...(document as object) })
-      return compiled(replaced)
+      return compiled(parse(withDocument(document, options)))
     },
     read: (runtime) => readLive(live, config, runtime, stages),
     log,
@@ -161,7 +154,7 @@ export function createParts(
   // Durable Objects replace the database and its batching.
   const own = config.store?.own as OwnStore<Store> | undefined
   const all = { ...config, ...stages, ...own }
-  const { clock, namespace, hashKeys, shield, observer, wrap, spread } = all
+  const { clock, namespace, hashKeys, shield, observer, wrap, spread, lua } = all
   const names = databasesOf(config)
   const shielded = shield && createShield(shield, log)
   const onStoreError: LimiterParts['onStoreError'] = ({ code, message, store }) => {
@@ -179,6 +172,7 @@ export function createParts(
         ...databaseFrom(config, env, name),
         clock,
         namespace,
+        lua,
         onReload: () => log('script-reloaded', '', 'the script was lost and reloaded', name),
         observer,
       })

@@ -22,10 +22,12 @@ export interface Program {
   readonly log: Log
 }
 
-/** The places at which a feature takes part in a request. Each one has at most one feature. */
+/** The places at which a feature takes part in a request. Each one has at most one feature, apart from `endpoints` and `lua`. */
 export interface Stages extends MatchStages {
   /** Returns why the body of a request is not readable; `undefined` for a readable body, or without one. For `sluice explain`. */
   bodyProblem?: (request: Request) => Promise<string | undefined>
+  /** Parts of the general script, which lua/README.md describes. */
+  lua?: readonly string[]
   /** Wraps the store of one database, inside of its deadline. It may keep `maxBytes` of memory. */
   layer?: (store: Store, options: { maxBytes: number }) => Store
   /** Wraps the store that sends the commands: the innermost layer. */
@@ -58,10 +60,12 @@ export const featuresOf = ({ use }: Pick<Config, 'use'>, byDefault: readonly Fea
 export function stagesOf(program: Program, features = featuresOf(program.config)): Stages {
   const stages: Stages = {}
   const endpoints: Endpoint[] = []
+  const lua: string[] = []
   for (const feature of features) {
     const own = feature.compile(program)
     Object.assign(stages, own)
-    if (own.endpoints) endpoints.push(...own.endpoints)
+    endpoints.push(...(own.endpoints ?? []))
+    lua.push(...(own.lua ?? []))
   }
-  return { ...stages, endpoints }
+  return { ...stages, endpoints, lua }
 }

@@ -3,6 +3,7 @@ import { type Finding, type FindingCode, findingCodes } from '../core/config/fin
 import type { ConfigOptions } from '../core/config/options.ts'
 import { parseConfig } from '../core/config/parse.ts'
 import { show } from '../core/config/schema/checked.ts'
+import { inGateway } from '../features/in-gateway.ts'
 import { bodyWithoutOrigin, neverABody, smallChunk, unreadableBody } from './bodies.ts'
 import { botConditions, botConditionsInList } from './bots.ts'
 import { claimOfOtherKey } from './claims.ts'
@@ -68,7 +69,7 @@ const NO_ORIGIN: Found = {
 
 function findingsOf(options: unknown, workerRules: ConfigRule[]): Finding[] {
   try {
-    const config = parseConfig(options)
+    const config = parseConfig(options, inGateway)
     return findingsIn({ config, written: options as ConfigOptions }, workerRules)
   } catch (error) {
     return problemsOf(error)

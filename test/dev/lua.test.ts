@@ -1,11 +1,10 @@
-import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { loadConfig } from '../../cli/project/load-config.ts'
 import { minify } from '../../dev/lua/minify.ts'
 import { moduleFile, scriptModule } from '../../dev/lua/script.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
-import { script, scriptSha } from '../../src/core/connection/upstash/script-text.ts'
+import { script } from '../../src/core/connection/upstash/script-text.ts'
 import { compiledCalls } from '../../src/core/connection/upstash/sets.ts'
 import { type ConfigFolder, configFolder, run } from '../support/dev-command.ts'
 
@@ -15,10 +14,6 @@ test('The module of the Worker contains the script of lua/. If not: npm run lua'
 
 test('The script begins with the flag for Upstash.', () => {
   expect(script.startsWith('#!lua flags=allow-key-locking\n')).toBe(true)
-})
-
-test('The SHA-1 is the hash of the script that is sent.', () => {
-  expect(scriptSha).toBe(createHash('sha1').update(script).digest('hex'))
 })
 
 test('The short script has no comments, no empty lines and no indentation.', () => {

@@ -1,8 +1,10 @@
 /** Every field of the configuration has one row in the reference, and a guide links to it. */
+import * as v from 'valibot'
 import { expect, test } from 'vitest'
 import { jsonSchemaOf } from '../../dev/openapi/schemas.ts'
 import { config } from '../../src/core/config/schema/config.ts'
 import { refusalFields } from '../../src/core/config/schema/refusal-fields.ts'
+import { fields as bans } from '../../src/features/bans/fields.ts'
 import { jwtOptions } from '../../src/features/jwt/options.ts'
 import { found, pageAt, pages } from '../support/pages.ts'
 
@@ -25,6 +27,7 @@ function fieldsOf(schema: JsonSchema, path: string[] = []): string[] {
 // A rule of a cost is a condition with a price: its fields are those of `match`. Other entries have the fields of `refusal` and `jwt`.
 const all = [
   ...fieldsOf(jsonSchemaOf(config)),
+  ...fieldsOf(jsonSchemaOf(v.object(bans({}))), ['policies']),
   ...fieldsOf(jsonSchemaOf(refusalFields), ['refusal']),
   ...fieldsOf(jsonSchemaOf(jwtOptions), ['jwt']),
 ]

@@ -10,6 +10,7 @@ import { startWorker } from '../../dev/worker.ts'
 import type { PolicyOptions } from '../../src/core/config/options.ts'
 import { type Policy, parseConfig } from '../../src/core/config/parse.ts'
 import type { StoreReply } from '../../src/core/connection/store.ts'
+import { inGateway } from '../../src/features/in-gateway.ts'
 import type { ModelRequest } from '../model/model.ts'
 import { type Call, Undecided, unexplained } from '../support/checker.ts'
 import { useDatabase } from '../support/database.ts'
@@ -40,16 +41,19 @@ if (isLong) {
 }
 
 /** Small quotas, so that many requests are refused. Windows of about a second, so that units return during the run. */
-const { policies } = parseConfig({
-  policies: [
-    { name: 'fixed', algorithm: 'fixed-window', limit: 9, window: '700ms' },
-    { name: 'clock', algorithm: 'fixed-window', limit: 9, window: '700ms', align: 'clock' },
-    { name: 'sliding', algorithm: 'sliding-window', limit: 11, window: '900ms' },
-    { name: 'log', algorithm: 'sliding-log', limit: 10, window: '800ms' },
-    { name: 'bucket', algorithm: 'token-bucket', limit: 40, burst: 8, window: '1s' },
-    { name: 'gcra', algorithm: 'gcra', limit: 50, burst: 7, window: '1s' },
-  ] satisfies PolicyOptions[],
-})
+const { policies } = parseConfig(
+  {
+    policies: [
+      { name: 'fixed', algorithm: 'fixed-window', limit: 9, window: '700ms' },
+      { name: 'clock', algorithm: 'fixed-window', limit: 9, window: '700ms', align: 'clock' },
+      { name: 'sliding', algorithm: 'sliding-window', limit: 11, window: '900ms' },
+      { name: 'log', algorithm: 'sliding-log', limit: 10, window: '800ms' },
+      { name: 'bucket', algorithm: 'token-bucket', limit: 40, burst: 8, window: '1s' },
+      { name: 'gcra', algorithm: 'gcra', limit: 50, burst: 7, window: '1s' },
+    ] satisfies PolicyOptions[],
+  },
+  inGateway,
+)
 
 /** Posts on a connection of its own: workerd may close an idle one at the moment it is used again. */
 async function post(url: string, body: string) {

@@ -2,6 +2,7 @@
 import { connect } from '../../src/core/connection/connection.ts'
 import { withDeadline } from '../../src/core/connection/deadline.ts'
 import type { Store } from '../../src/core/connection/store.ts'
+import { allParts } from '../../src/core/connection/upstash/script-text.ts'
 import { createUpstashStore } from '../../src/core/connection/upstash/upstash.ts'
 
 const deadlineMs = 20_000
@@ -17,6 +18,7 @@ export default {
       const store = createUpstashStore({
         url: env.UPSTASH_REDIS_REST_URL,
         token: env.UPSTASH_REDIS_REST_TOKEN,
+        lua: allParts,
       })
       stores = { '/': store, '/shared': withDeadline(connect(store)) }
     }

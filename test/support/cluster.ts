@@ -6,6 +6,7 @@ import type { StoreError } from '../../src/core/base/errors.ts'
 import { connect } from '../../src/core/connection/connection.ts'
 import { withDeadline } from '../../src/core/connection/deadline.ts'
 import type { Store } from '../../src/core/connection/store.ts'
+import { allParts } from '../../src/core/connection/upstash/script-text.ts'
 import {
   createUpstashStore,
   type UpstashOptions,
@@ -38,7 +39,7 @@ export function useCluster(nodeTimeout = 1_500) {
     const background: Promise<unknown>[] = []
     const refunded: (string[] | StoreError)[] = []
     const { url, token } = running.bridge
-    const upstash = createUpstashStore({ url, token, deadlineMs: 10_000, ...change })
+    const upstash = createUpstashStore({ url, token, deadlineMs: 10_000, lua: allParts, ...change })
     const local = createLocalStore()
     const stack = withFallback(withDeadline(withLeases(connect(bySlot(upstash)))), {
       local,

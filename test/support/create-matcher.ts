@@ -2,6 +2,7 @@ import type { ConfigOptions } from '../../src/core/config/options.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
 import { stagesOf } from '../../src/core/feature.ts'
 import { compileMatcher, type Matched, type Matcher } from '../../src/core/program/match.ts'
+import { inGateway } from '../../src/features/in-gateway.ts'
 import { viewOnCloudflare } from './view-on-cloudflare.ts'
 
 export interface Circumstances {
@@ -13,7 +14,7 @@ export interface Circumstances {
 
 /** Compiles a configuration to a function that matches requests, without a Worker. Logged events go to `lines`. */
 export function createMatcher(options: ConfigOptions, lines: string[] = []) {
-  const config = parseConfig(options)
+  const config = parseConfig(options, inGateway)
   const log = (event: string, code: string) => void lines.push(`${event} ${code}`)
   const match: Matcher = compileMatcher(config, log, stagesOf({ config, log }))
   return async (

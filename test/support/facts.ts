@@ -3,6 +3,7 @@ import type { Decision, LimitState } from '../../src/core/base/decision.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
 import type { DecisionFact } from '../../src/core/decide/observer.ts'
 import type { Match } from '../../src/core/program/match.ts'
+import { inGateway } from '../../src/features/in-gateway.ts'
 
 export const limitState = (change: Partial<LimitState> = {}): LimitState => ({
   policy: 'a',
@@ -22,7 +23,10 @@ export const limitState = (change: Partial<LimitState> = {}): LimitState => ({
 export const refusing = (change: Partial<LimitState> = {}): LimitState =>
   limitState({ allowed: false, remaining: 0, retryAfterMs: 1_000, ...change })
 
-const [policy] = parseConfig({ policies: [{ name: 'a', limit: 10, window: '1m' }] }).policies
+const [policy] = parseConfig(
+  { policies: [{ name: 'a', limit: 10, window: '1m' }] },
+  inGateway,
+).policies
 
 export const matchOf = (
   change: Partial<Match['policy']> = {},

@@ -2,9 +2,11 @@
 import type { PolicyOptions } from '../../src/core/config/options.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
 import type { StoreRequest } from '../../src/core/connection/store.ts'
+import { inGateway } from '../../src/features/in-gateway.ts'
 
 export const policyOf = (options: Partial<PolicyOptions>) =>
-  parseConfig({ policies: [{ name: 'a', limit: 10, window: '1s', ...options }] }).policies[0]!
+  parseConfig({ policies: [{ name: 'a', limit: 10, window: '1s', ...options }] }, inGateway)
+    .policies[0]!
 export const take = (
   policy: StoreRequest['limits'][number]['terms'],
   cost = 1,

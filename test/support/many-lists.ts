@@ -6,6 +6,7 @@ import { startBridge } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll } from 'vitest'
 import { StoreError } from '../../src/core/base/errors.ts'
 import type { StoreReply, StoreRequest } from '../../src/core/connection/store.ts'
+import { allParts } from '../../src/core/connection/upstash/script-text.ts'
 import { createUpstashStore } from '../../src/core/connection/upstash/upstash.ts'
 import { borrowRedis } from './borrow-redis.ts'
 import { newSubject } from './subjects.ts'
@@ -35,6 +36,7 @@ export function useBridge() {
       url: running.bridge.url,
       token: running.bridge.token,
       deadlineMs: 10_000,
+      lua: allParts,
       ...options,
     })
 

@@ -4,6 +4,7 @@ import { afterAll, beforeAll } from 'vitest'
 import type { Fallback } from '../../src/core/base/decision.ts'
 import type { StoreError } from '../../src/core/base/errors.ts'
 import type { Limit, Store, StoreReply, StoreRequest } from '../../src/core/connection/store.ts'
+import { allParts } from '../../src/core/connection/upstash/script-text.ts'
 import { createUpstashStore } from '../../src/core/connection/upstash/upstash.ts'
 import { createShards } from '../../src/features/shards/split-store.ts'
 import { borrowRedis } from './borrow-redis.ts'
@@ -29,7 +30,7 @@ export function useShardedRedis() {
   })
 
   const storeAt = (token: string, url: string | undefined = bridge.url) =>
-    createUpstashStore({ url, token, deadlineMs: 10_000 })
+    createUpstashStore({ url, token, deadlineMs: 10_000, lua: allParts })
 
   /** A sharded store, with its background work. The shards in `away` are not configured. */
   function newShards(away: string[] = [], wrap = (store: Store, _name: string) => store) {

@@ -4,6 +4,7 @@ import { type Policy, parseConfig } from '../../../src/core/config/parse.ts'
 import { labelOf } from '../../../src/core/program/key.ts'
 import { isMatch } from '../../../src/core/program/match.ts'
 import { canonical } from '../../../src/core/program/subject.ts'
+import { inGateway } from '../../../src/features/in-gateway.ts'
 import { spanText } from '../../explain/text.ts'
 import { createLineMatcher } from '../decide/matcher.ts'
 import type { LogFacts } from '../decide/replayer.ts'
@@ -53,7 +54,10 @@ export function createSuggester(
   }
   const { windowMs: ownMs } = windowOf(written, original)
   const counted = shadowPolicy(original, { limit: 1, window: spanText(ownMs) }, [])
-  const matcher = createLineMatcher(parseConfig({ ...written, policies: [counted] }), log)
+  const matcher = createLineMatcher(
+    parseConfig({ ...written, policies: [counted] }, inGateway),
+    log,
+  )
   const [policy] = matcher.config.policies
   if (!policy) throw new Error(`--suggest ${name}: ${matcher.notReplayed[0]!.reason}`)
   const peaks = new PeakCounter([...new Set([...WINDOWS_MS, ownMs])].sort((a, b) => a - b))
@@ -98,7 +102,7 @@ export function createSuggester(
 
 /** The window of a policy. A calendar window has days, and slots have no window that a limit could use. */
 function windowOf(written: ConfigOptions, policy: PolicyOptions): { windowMs: number } {
-  const [parsed] = parseConfig({ ...written, policies: [policy] }).policies
+  const [parsed] = parseConfig({ ...written, policies: [policy] }, inGateway).policies
   if (parsed!.calendar) return { windowMs: 86_400_000 }
   if (parsed!.algorithm === 'concurrency') return { windowMs: DEFAULT_WINDOW_MS }
   return parsed!

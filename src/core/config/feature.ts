@@ -1,11 +1,23 @@
+import type * as v from 'valibot'
 import type { Policy } from './schema/policy.ts'
 import type { Refusal } from './schema/refusal.ts'
 import type { AddProblem } from './schema/shapes.ts'
 
-/** A feature as the configuration knows it: an entry of `use`. `Feature` in core/feature.ts has its stages. */
-export interface FeatureDeclaration {
+/** What a feature adds to a configuration. */
+export interface FeatureFields {
   /** The function that makes it, such as `leases`. A configuration has each name once. */
   readonly name: string
+  /**
+   * The fields that it adds to policies; owners.ts lists them too. A field that is left out is `undefined`, so these schemas have no defaults.
+   * @param policy the other fields of the policy, as far as they are valid
+   */
+  readonly fields?: (policy: Partial<Policy>) => v.ObjectEntries
+  /** Reports settings that do not work together. */
+  check?(config: CheckedConfig, problem: AddProblem): void
+}
+
+/** A feature as the configuration knows it: an entry of `use`. `Feature` in core/feature.ts has its stages. */
+export interface FeatureDeclaration extends FeatureFields {
   /** The names of the databases, if it distributes requests over several. */
   readonly databases?: readonly string[]
   /** The variables with secrets that it reads. */
@@ -14,8 +26,6 @@ export interface FeatureDeclaration {
   readonly excludes?: string
   /** True if it reads the bodies of requests. */
   readonly readsBodies?: true
-  /** Reports settings that do not work together. */
-  check?(config: CheckedConfig, problem: AddProblem): void
   compile(program: never): object
 }
 

@@ -1,12 +1,13 @@
 /** The features that the fields of a configuration need. */
 import { contains } from '../base/contains.ts'
 import type { CheckedConfig } from './feature.ts'
+import { owners } from './owners.ts'
 import { type AddProblem, isObject } from './schema/shapes.ts'
 import { usesBody } from './schema/uses-body.ts'
 import { trustedNames } from './trusted-names.ts'
 
 /** The features that `createGateway` has by default. */
-export const inGateway = ['leases', 'overrides', 'refusals']
+export const inGateway = ['bans', 'leases', 'overrides', 'refusals']
 
 const readsClaim = (value: unknown) => contains(value, ({ source }) => source === 'jwt')
 
@@ -14,6 +15,11 @@ type Test = (value: unknown, policy: Record<string, unknown>) => boolean
 
 /** The fields of a policy that need a feature, with the values that do. */
 const needs: [feature: string, field: string, isNeeded: Test][] = [
+  ...Object.entries(owners).map(([field, feature]): [string, string, Test] => [
+    feature,
+    field,
+    (value) => value !== undefined && value !== false,
+  ]),
   ['leases', 'lease', Boolean],
   ['overrides', 'overrides', Boolean],
   ['refusals', 'refusal', isObject],

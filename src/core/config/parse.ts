@@ -1,9 +1,10 @@
 import type * as v from 'valibot'
 import { ConfigError, type ConfigProblem } from '../base/errors.ts'
-import type { FeatureDeclaration } from './feature.ts'
+import type { FeatureFields } from './feature.ts'
 import { checkNeeds } from './needs.ts'
+import { parseOwned } from './owned.ts'
 import { checked, problemAt, shortened, withoutSecret } from './schema/checked.ts'
-import { type Config, type ConfigOptions, config } from './schema/config.ts'
+import { type Config, type ConfigOptions, config, configWith } from './schema/config.ts'
 import { liveDocument } from './schema/live.ts'
 import type { AddProblem } from './schema/shapes.ts'
 
@@ -31,14 +32,16 @@ const known = new WeakMap<object, Config>()
 
 /**
  * Parses untrusted input into a configuration. The same object is parsed once, and frozen.
+ * @param byDefault the features besides those of `use`. By default it is not known which ones the host has: fields of features of the
+ * gateway are accepted as they are
  * @throws {ConfigError} lists every problem: path, expected, got
  */
-export function parseConfig(options: unknown): Config {
+export function parseConfig(options: unknown, byDefault?: readonly FeatureFields[]): Config {
   const isObject = typeof options === 'object' && options !== null
-  const parsed = (isObject && known.get(options)) || parse(config, options)
+  const parsed = (isObject && known.get(options)) || parse(config, options, byDefault)
   if (isObject) known.set(options, parsed)
   freeze(options)
-  return parsed
+  return byDefault ? withFeatures(parsed, options as object, byDefault) : parsed
 }
 
 /** Freezes plain objects and lists, so that a later change is an error instead of ignored. */
@@ -50,33 +53,35 @@ function freeze(value: unknown): void {
 }
 
 /**
- * Parses a live document together with the configuration whose fields it replaces.
- * @throws {ConfigError} lists every problem: path, expected, got
+ * The options of a configuration with the fields that a live document replaces.
+ * @throws {ConfigError} if the document has other fields
  */
-export function parseLive(input: unknown, options: object): Config {
+export function withDocument(input: unknown, options: object): object {
   const fields = Object.entries(parse(liveDocument, input))
-  return parseConfig({
-    ...options,
-    ...Object.fromEntries(fields.filter(([, value]) => value !== undefined)),
-  })
+  return { ...options, ...Object.fromEntries(fields.filter(([, value]) => value !== undefined)) }
 }
 
 /**
- * Checks a parsed configuration with the features that its host has besides those of `use`.
+ * Returns a parsed configuration with the fields of the features that its host has besides those of `use`.
  * @param options the object that the configuration was parsed from
  * @throws {ConfigError} if a field needs another feature, or a feature of the host finds a problem
  */
-export function checkFeatures(
+function withFeatures(
   config: Config,
   options: object,
-  features: readonly FeatureDeclaration[],
-): void {
+  byDefault: readonly FeatureFields[],
+): Config {
   const problems: ConfigProblem[] = []
-  const add: AddProblem = (path, expected) => problems.push(problemIn(options, path, expected))
-  const names = features.map(({ name }) => name)
-  checkNeeds(config, names, add)
-  for (const one of features) if (!config.use.includes(one)) one.check?.(config, add)
+  const add: AddProblem = (path, expected, isKey) =>
+    problems.push(problemIn(options, path, expected, isKey))
+  const names = config.use.map(({ name }) => name)
+  const others = byDefault.filter(({ name }) => !names.includes(name))
+  const whole = { ...config, policies: config.policies.map((policy) => ({ ...policy })) }
+  parseOwned(whole, others, add)
+  checkNeeds(whole, [...names, ...others.map(({ name }) => name)], add)
+  for (const one of others) one.check?.(whole, add)
   if (problems.length > 0) throw new ConfigError(problems)
+  return whole
 }
 
 /** A problem of a part of a configuration, in the context of its policy. */
@@ -84,12 +89,19 @@ export const problemIn = (
   options: object,
   path: readonly (string | number)[],
   expected: string,
-): ConfigProblem => inContext(problemAt(options, path, expected, 'config'), options)
+  isKey?: boolean,
+): ConfigProblem => inContext(problemAt(options, path, expected, 'config', isKey), options)
 
-function parse<T>(schema: v.GenericSchema<unknown, T>, input: unknown): T {
+function parse<T>(
+  schema: v.GenericSchema<unknown, T>,
+  input: unknown,
+  byDefault: readonly FeatureFields[] = [],
+): T {
   const { output, problems } = checked(schema, input, 'config')
-  if (problems) throw new ConfigError(problems.map((problem) => inContext(problem, input)))
-  return output
+  if (!problems) return output
+  // A configuration with problems is parsed again, so that the problems of all fields are in one error.
+  const all = byDefault.length > 0 ? checked(configWith(byDefault), input, 'config').problems : []
+  throw new ConfigError((all?.length ? all : problems).map((problem) => inContext(problem, input)))
 }
 
 /** Adds the name of the policy or list entry, and hides a value that may be a secret. */

@@ -1,6 +1,5 @@
 import type { Lacks } from '../../core/config/host.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
-import { parseConfig } from '../../core/config/parse.ts'
 import { createLimiter, type Limiter } from '../../core/create.ts'
 
 /**
@@ -13,5 +12,5 @@ export function createAppLimiter<Context>(
   lacks: Lacks = {},
 ): Limiter {
   const origin = 'only the gateway has an origin to call in parallel'
-  return createLimiter(parseConfig(options), options, { lacks: { origin, ...lacks } })
+  return createLimiter(options, { lacks: { origin, ...lacks } })
 }

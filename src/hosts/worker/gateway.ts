@@ -7,7 +7,6 @@ import { createApi, KEYS } from '../../api/router.ts'
 import type { Bindings } from '../../core/base/bindings.ts'
 import { ConfigError } from '../../core/base/errors.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
-import { parseConfig } from '../../core/config/parse.ts'
 import { isOrigin } from '../../core/config/schema/config.ts'
 import { createLimiter } from '../../core/create.ts'
 import { readsBody } from '../../core/decide/settle.ts'
@@ -18,6 +17,7 @@ import { withCors } from '../../core/respond/cors.ts'
 import { problem } from '../../core/respond/response.ts'
 import { wouldRefuse } from '../../core/respond/shadow.ts'
 import { maySpeculate, speculate } from '../../core/speculative.ts'
+import { bans } from '../../features/bans/index.ts'
 import { leases } from '../../features/leases/index.ts'
 import { overrides } from '../../features/overrides/index.ts'
 import { refusals } from '../../features/refusals/index.ts'
@@ -55,8 +55,8 @@ export function createGateway(
   options: ConfigOptions<Context>,
   { openapi }: GatewayOptions = {},
 ): App {
-  const limiter = createLimiter(parseConfig(options), options, {
-    byDefault: [leases(), overrides(), refusals()],
+  const limiter = createLimiter(options, {
+    byDefault: [bans(), leases(), overrides(), refusals()],
   })
   const { config, log } = limiter
   const { origin: configured, originTimeoutMs } = config

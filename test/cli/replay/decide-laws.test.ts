@@ -6,6 +6,7 @@ import { openPrivateRedis, type PrivateRedis } from '../../../cli/replay/decide/
 import type { LogLine } from '../../../cli/replay/line.ts'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
 import { parseConfig } from '../../../src/core/config/parse.ts'
+import { inGateway } from '../../../src/features/in-gateway.ts'
 import { property } from '../../support/law.ts'
 import { type ReplayOptions, replay } from '../../support/replay.ts'
 import * as drawn from '../../support/replay-configs.ts'
@@ -28,9 +29,12 @@ property(
   'The memory and Redis give the same verdicts to each line of a log with whole seconds.',
   fc.tuple(drawn.configs, inSeconds),
   async ([config, lines]) => {
-    const { config: left } = createLineMatcher(parseConfig({ ...config, ...drawn.plugins }), {
-      facts,
-    })
+    const { config: left } = createLineMatcher(
+      parseConfig({ ...config, ...drawn.plugins }, inGateway),
+      {
+        facts,
+      },
+    )
     if (!fitsMemory(left)) return
     const options = { wholeSeconds: true, chunk: 7 }
     expect(await decide(config, lines, options)).toEqual(

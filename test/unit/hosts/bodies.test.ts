@@ -2,6 +2,7 @@
 import { Hono } from 'hono'
 import { describe, expect, test } from 'vitest'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
+import { bans } from '../../../src/features/bans/index.ts'
 import { bodies } from '../../../src/features/bodies/index.ts'
 import { rateLimiter } from '../../../src/hosts/app/middleware.ts'
 import { createSluice } from '../../../src/hosts/app/sluice.ts'
@@ -12,7 +13,7 @@ useDatabase()
 const options = (rest: Partial<ConfigOptions> = {}) =>
   configOf({
     policies: [{ name: 'tools', limit: 1, window: '1h', key: 'body:name', onMissingKey: 'refuse' }],
-    use: [bodies()],
+    use: [bodies(), bans()],
     ...rest,
   })
 const headers = { 'content-type': 'application/json' }

@@ -1,6 +1,7 @@
 /** The events of real decisions: each outcome, and each way to decide, on a real Redis. */
 import { describe, expect, test } from 'vitest'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
+import { bans } from '../../../src/features/bans/index.ts'
 import { bodies } from '../../../src/features/bodies/index.ts'
 import { leases } from '../../../src/features/leases/index.ts'
 import { type DecisionEvent, observe } from '../../../src/features/observe/index.ts'
@@ -24,7 +25,11 @@ function setUp(config: Partial<ConfigOptions>, variables: Record<string, unknown
     deadline: '10s',
     policies: [policy],
     ...config,
-    use: [observe({ onDecision: (event) => void events.push(event) }), ...(config.use ?? [])],
+    use: [
+      bans(),
+      observe({ onDecision: (event) => void events.push(event) }),
+      ...(config.use ?? []),
+    ],
   } as ConfigOptions<Request>)
   const env = { ...database.env, ...variables }
   const waiting: Promise<unknown>[] = []

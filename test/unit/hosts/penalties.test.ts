@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import type { Reason } from '../../../src/core/base/decision.ts'
 import type { AlgorithmName, PolicyOptions } from '../../../src/core/config/options.ts'
 import { algorithms } from '../../../src/core/connection/algorithms/index.ts'
+import { bans } from '../../../src/features/bans/index.ts'
 import { rateLimiter } from '../../../src/hosts/app/middleware.ts'
 import { TestClock } from '../../../src/testing/clock.ts'
 import { commandsBetween } from '../../support/commands.ts'
@@ -158,6 +159,7 @@ test('The middleware gives the reason of each decision to the app.', async () =>
       clientAddress: 'cloudflare',
       deadline: '10s',
       policies: [policy('here', { limit: 1, penalty })],
+      use: [bans()],
     }),
   )
   app.get('*', (c) => c.text('ok'))

@@ -1,7 +1,8 @@
 import * as v from 'valibot'
 import type { StoreClient } from '../../base/commands.ts'
-import type { CheckedConfig, FeatureDeclaration } from '../feature.ts'
+import type { CheckedConfig, FeatureDeclaration, FeatureFields } from '../feature.ts'
 import { checkNeeds, inGateway } from '../needs.ts'
+import { parseOwned } from '../owned.ts'
 import { type ClientAddress, type ClientAddressOptions, clientAddress } from './client-address.ts'
 import { conditionFields } from './condition.ts'
 import { cors } from './cors.ts'
@@ -167,7 +168,7 @@ const configFields = <Context>() => ({
   degradedHeader: v.optional(flag, false),
   /**
    * Features beyond the core, such as `leases()` from `sluice/leases` or `observe({ to: 'log' })` from `sluice/observe`, each at most once
-   * (docs/reference/configuration.md). `createGateway` always has `leases()`, `overrides()` and `refusals()`. Defaults to none.
+   * (docs/reference/configuration.md). `createGateway` has all features without parameters by default, except `cluster()`. Defaults to none.
    */
   use: v.optional(v.array(feature, 'a list of features'), []),
   /** Codes of linter findings about the configuration itself to ignore, one or a list (docs/reference/linter.md). Defaults to none. */
@@ -223,30 +224,35 @@ const bareDigests = (table: Record<string, string>) =>
 const withNames = <E extends { name: string | undefined }>(list: string, entries: E[]) =>
   entries.map((entry, index) => ({ ...entry, name: entry.name ?? `${list}[${index}]` }))
 
-export const config = v.pipe(
-  object(configFields, (valid, problem, all) => {
-    const { use } = valid
-    if (use) checkUse(use, problem)
-    valid.store?.own?.check(valid, problem)
-    // These checks include policies with problems of their own, as far as their fields are valid.
-    if (Array.isArray(all.policies)) {
-      const policies = all.policies as Unchecked
-      const names = policies.map((policy) => policy?.name)
-      names.forEach((name, index) => {
-        if (name !== undefined && names.indexOf(name) < index) {
-          problem(['policies', index, 'name'], 'a name that no other policy has')
-        }
-      })
-      checkKeys(policies, problem)
-      const checked: CheckedConfig = { ...valid, policies }
-      for (const one of use ?? []) one.check?.(checked, problem)
-      if (use) checkNeeds(checked, [...inGateway, ...use.map(({ name }) => name)], problem)
-      checkReferences(policies, names, all as Partial<Output<ConfigFields>>, problem)
-    }
-    if (valid.policies) checkTags(valid.policies, problem)
-  }),
-  v.transform(parsed),
-)
+/** @param byDefault the features of the host besides those of `use` */
+export const configWith = (byDefault: readonly FeatureFields[]) =>
+  v.pipe(
+    object(configFields, (valid, problem, all) => {
+      const { use } = valid
+      if (use) checkUse(use, problem)
+      valid.store?.own?.check(valid, problem)
+      // These checks include policies with problems of their own, as far as their fields are valid.
+      if (Array.isArray(all.policies)) {
+        const policies = all.policies as Unchecked
+        const names = policies.map((policy) => policy?.name)
+        names.forEach((name, index) => {
+          if (name !== undefined && names.indexOf(name) < index) {
+            problem(['policies', index, 'name'], 'a name that no other policy has')
+          }
+        })
+        parseOwned({ policies }, [...(use ?? []), ...byDefault], problem)
+        checkKeys(policies, problem)
+        const checked: CheckedConfig = { ...valid, policies }
+        for (const one of use ?? []) one.check?.(checked, problem)
+        if (use) checkNeeds(checked, [...inGateway, ...use.map(({ name }) => name)], problem)
+        checkReferences(policies, names, all as Partial<Output<ConfigFields>>, problem)
+      }
+      if (valid.policies) checkTags(valid.policies, problem)
+    }),
+    v.transform(parsed),
+  )
+
+export const config = configWith([])
 
 type Unchecked = (Partial<Policy> | undefined)[]
 
@@ -304,13 +310,9 @@ function checkReferences(
 
 /** Reports policies with equal tags: the script would mistake their states for each other. About one pair of names in four billion has equal tags. */
 function checkTags(policies: ParsedPolicy[], problem: AddProblem) {
-  const tags = policies.map(({ tag, penalty }) => [tag, penalty?.tag])
-  policies.forEach(({ name, tag, penalty }, index) => {
-    const other = tags.findIndex(
-      (others) => others.includes(tag) || (penalty && others.includes(penalty.tag)),
-    )
-    const namesake = policies[other]!.name
-    if (namesake !== name || tag === penalty?.tag) {
+  policies.forEach(({ name, tag }, index) => {
+    const namesake = policies.find((other) => other.tag === tag)!.name
+    if (namesake !== name) {
       problem(
         ['policies', index, 'name'],
         `a name whose hash differs from that of ${JSON.stringify(namesake)}`,

@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { type CalendarUnit, isTimeZone } from '../../base/calendar.ts'
 import { tagOf } from '../../base/tag.ts'
+import { type OwnedFields, opaque, owners } from '../owners.ts'
 import { condition } from './condition.ts'
 import { cost } from './cost.ts'
 import {
@@ -14,7 +15,6 @@ import {
 import { lease } from './lease.ts'
 import { limit, MAX_PRODUCT } from './limit.ts'
 import { countOnly } from './outcomes.ts'
-import { penalty } from './penalty.ts'
 import { limits, type PlanOptions, type PlanSource, plan } from './plan.ts'
 import { type Refusal, type RefusalFunction, refusal } from './refusal.ts'
 import type { RefusalOptions } from './refusal-fields.ts'
@@ -75,8 +75,6 @@ const policyFields = <Context>() => ({
    * refunded if its response does not count. Cannot be combined with `'concurrency'`. Defaults to all responses.
    */
   countOnly: v.optional(countOnly),
-  /** Bans a key after too many refusals: `{ after, within, ban, max }`. With `'manual'` only operators set bans (docs/reference/decision-api.md). Defaults to no bans. */
-  penalty: v.optional(penalty),
   /** Lets operators set another limit for single keys (docs/reference/decision-api.md). Requires `overrides()`. Defaults to false. */
   overrides: v.optional(flag, false),
   /**
@@ -151,6 +149,7 @@ const policyFields = <Context>() => ({
   ),
   /** Codes of linter findings to ignore for this policy, one or a list (docs/reference/linter.md). Defaults to none. */
   accept,
+  ...opaque<OwnedFields>(v.optional(v.unknown()), owners),
 })
 type PolicyFields = ReturnType<typeof policyFields<unknown>>
 type Valid = Partial<Output<PolicyFields>>
@@ -177,7 +176,7 @@ const stateOf = (algorithm: string) => (algorithm === 'token-bucket' ? 'missing-
 
 function parsed(options: Output<PolicyFields>) {
   const { window, deadline, timeZone = 'UTC', plan, limits, ...rest } = options
-  const { name, algorithm: written, align = 'first-request', penalty } = rest
+  const { name, algorithm: written, align = 'first-request' } = rest
   const claim = typeof rest.limit === 'number' ? undefined : rest.limit
   const limit = claim ? claim.otherwise : (rest.limit as number)
   const calendar = isUnit(window) ? { unit: window, timeZone } : undefined
@@ -200,7 +199,6 @@ function parsed(options: Output<PolicyFields>) {
     burstIsLimit: rest.burst === undefined && !isSpaced,
     align,
     plan: plan && { ...plan, limits },
-    penalty: penalty && { ...penalty, tag: tagOf(name, 'penalty') },
     // An isolate cannot count the slots of other isolates.
     onStoreError: rest.onStoreError ?? (algorithm === 'concurrency' ? 'allow' : 'local'),
     usesBody: usesBody([rest.key, rest.onMissingKey, plan, rest.match, rest.cost, rest.reserve]),

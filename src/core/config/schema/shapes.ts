@@ -125,8 +125,11 @@ export const isObject = (input: unknown): input is Record<string, unknown> =>
 /** Upper bound of the unknown fields of one object that are reported. A hostile body may have thousands. */
 const MAX_UNKNOWN = 20
 
-/** Reports a problem of a field, or of a value in it. */
-export type AddProblem = (path: (string | number)[], expected: string) => void
+/**
+ * Reports a problem of a field, or of a value in it.
+ * @param isKey true if the problem is the name of the field
+ */
+export type AddProblem = (path: (string | number)[], expected: string, isKey?: boolean) => void
 
 /**
  * An object with exactly these fields, which are built when the first value needs them. Each unknown field is a problem of its own.
@@ -170,11 +173,16 @@ export function object<const E extends v.ObjectEntries>(
       if (!relations || !isObject(value)) return
       const wrong = new Set(issues?.map(({ path }) => path?.[0].key))
       const valid = Object.entries(value).filter(([name]) => !wrong.has(name))
-      const item = { type: 'unknown', origin: 'value', input: value, value: undefined } as const
+      const item = { type: 'unknown', input: value, value: undefined } as const
       relations(
         Object.fromEntries(valid) as Partial<Output<E>>,
-        (path, message) =>
-          addIssue({ message, path: path.map((key) => ({ ...item, key })) as [v.UnknownPathItem] }),
+        (path, message, isKey) => {
+          const origin = isKey ? 'key' : 'value'
+          addIssue({
+            message,
+            path: path.map((key) => ({ ...item, origin, key })) as [v.UnknownPathItem],
+          })
+        },
         value,
       )
     }),

@@ -8,7 +8,7 @@ import type { CallObserver } from '../observed-call.ts'
 import { LATE_MS, type Store, type StoreOptions, type StoreResult } from '../store.ts'
 import { callOf, joined, type Pack, pack, repliesOf, unpack } from './pack.ts'
 import type { ScriptCall } from './script.ts'
-import { script, scriptSha } from './script-text.ts'
+import { generalScript } from './script-text.ts'
 import { compiledCalls, type Script } from './sets.ts'
 import { refusal, restSender, toStoreError } from './transport.ts'
 
@@ -31,6 +31,8 @@ export interface UpstashOptions extends UpstashDatabase {
   clock?: 'store' | 'edge'
   /** A part of every key that separates applications on one database. Defaults to none. */
   namespace?: string | undefined
+  /** The parts of the general script that features add. Defaults to none. */
+  lua?: readonly string[] | undefined
   /** Called when the database has lost a script and gets it again. */
   onReload?: () => void
   /** Measures each HTTP request. Defaults to none. */
@@ -55,17 +57,17 @@ interface StoreCommand extends ScriptCall {
 /** The reply of a script to one call, or an error. reply.ts checks its form. */
 type ScriptAnswer = string | StoreError
 
-const general: Script = { text: script, sha: scriptSha }
-
 /** Creates a store on one Upstash database. With invalid options `decide` fails with `not-configured`. */
 export function createUpstashStore({
   deadlineMs = 300,
   clock = 'store',
   namespace,
+  lua = [],
   onReload,
   observer,
   ...database
 }: UpstashOptions): UpstashStore {
+  const general: Script = { text: generalScript(lua), sha: undefined }
   const send = senderOf(database)
   const compiledCall = compiledCalls()
   /** The scripts that the database has run for this isolate. */
@@ -99,6 +101,12 @@ export function createUpstashStore({
   ): Promise<StoreResult[][]> {
     const now = options.now ?? (clock === 'edge' ? Date.now() : undefined)
     const calls = packs.map((pack) => callFor(pack, now, declined.has(pack)))
+    if (calls.length > 1) {
+      // Only the first call of a script carries it. The others need its name.
+      for (const call of calls) {
+        if (!(call instanceof StoreError)) call.script.sha ??= await sha1(call.script.text)
+      }
+    }
     const commands: Command[] = []
     const carried = new Set<Script>()
     for (const call of calls) {

@@ -1,7 +1,7 @@
 /** Problems of settings that use the body of a request. */
 import { expect, test } from 'vitest'
 import type { ConfigOptions, PolicyOptions } from '../../../../src/core/config/options.ts'
-import { parseConfig, parseLive } from '../../../../src/core/config/parse.ts'
+import { parseConfig, withDocument } from '../../../../src/core/config/parse.ts'
 import { bodies } from '../../../../src/features/bodies/index.ts'
 import { graphqlCost } from '../../../../src/features/graphql/graphql.ts'
 import { expectedBy } from '../../../support/parse.ts'
@@ -34,8 +34,12 @@ test.each<[string, Partial<PolicyOptions>]>([
 
 test('A live document uses the bodies of the deployment.', () => {
   const document = { policies: [{ ...policy, key: 'body:a' }] }
-  expect(expectedBy(() => parseLive(document, { policies: [] }))).toEqual(needed('policies[0].key'))
-  expect(expectedBy(() => parseLive(document, { policies: [], use: [bodies()] }))).toEqual([])
+  expect(expectedBy(() => parseConfig(withDocument(document, { policies: [] })))).toEqual(
+    needed('policies[0].key'),
+  )
+  expect(
+    expectedBy(() => parseConfig(withDocument(document, { policies: [], use: [bodies()] }))),
+  ).toEqual([])
 })
 
 test('Names and texts that only look like the body require no bodies.', () => {

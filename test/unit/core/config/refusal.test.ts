@@ -1,6 +1,6 @@
 /** The configuration of refusals, and of conditions on bots and queries. */
 import { describe, expect, test } from 'vitest'
-import { parseConfig, parseLive } from '../../../../src/core/config/parse.ts'
+import { parseConfig, withDocument } from '../../../../src/core/config/parse.ts'
 import { refusals } from '../../../../src/features/refusals/index.ts'
 import { createAppLimiter } from '../../../../src/hosts/app/app-limiter.ts'
 import { errorOf, expectedBy } from '../../../support/parse.ts'
@@ -92,7 +92,7 @@ describe('a refusal', () => {
     const refusal = { status: 420, body: { text: 'Wait {{retryAfter}} s.' } }
     const document = JSON.parse(JSON.stringify({ policies: [{ ...base, refusal }] }))
     expect(
-      parseLive(document, { policies: [], use: [refusals()] }).policies[0]!.refusal,
+      parseConfig(withDocument(document, { policies: [], use: [refusals()] })).policies[0]!.refusal,
     ).toMatchObject(refusal)
   })
 })

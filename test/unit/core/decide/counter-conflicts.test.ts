@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from 'vitest'
 import { ConfigError } from '../../../../src/core/base/errors.ts'
 import type { ConfigOptions, PolicyOptions } from '../../../../src/core/config/options.ts'
+import { bans } from '../../../../src/features/bans/index.ts'
 import { shards } from '../../../../src/features/shards/index.ts'
 import { rateLimiter } from '../../../../src/hosts/app/middleware.ts'
 import { createGateway } from '../../../../src/hosts/worker/gateway.ts'
@@ -14,7 +15,7 @@ const policy = (changes: Changes = {}): PolicyOptions => ({
   ...changes,
 })
 const limiter = (changes: Changes = {}, config: Partial<ConfigOptions> = {}) =>
-  rateLimiter({ policies: [policy(changes)], ...config })
+  rateLimiter({ policies: [policy(changes)], use: [bans()], ...config })
 
 // The next test must run in another turn of the event loop.
 afterEach(() => new Promise((resolve) => setTimeout(resolve)))

@@ -10,6 +10,7 @@ import { limitState, limitsOf } from '../../../../src/core/decide/limit.ts'
 import type { LimiterParts } from '../../../../src/core/decide/question.ts'
 import { dependsOnResponse } from '../../../../src/core/decide/settle.ts'
 import type { Match } from '../../../../src/core/program/match.ts'
+import { inGateway } from '../../../../src/features/in-gateway.ts'
 import { Model } from '../../../model/model.ts'
 import { fallbackOver } from '../../../support/with-fallback.ts'
 
@@ -89,13 +90,16 @@ export const denialCacheLaw = (numRuns: number) =>
           vi.setSystemTime(now)
           const [first, second] = [0, 1].map(
             (version) =>
-              parseConfig({
-                policies: options.map(({ penalties, calendar: _, ...one }, index) => ({
-                  name: `p${index}`,
-                  ...one,
-                  ...(penalties[version] && { penalty: penalties[version] }),
-                })),
-              }).policies,
+              parseConfig(
+                {
+                  policies: options.map(({ penalties, calendar: _, ...one }, index) => ({
+                    name: `p${index}`,
+                    ...one,
+                    ...(penalties[version] && { penalty: penalties[version] }),
+                  })),
+                },
+                inGateway,
+              ).policies,
           )
           const calendars = new Set(
             options.flatMap(({ calendar }, index) => (calendar ? [`p${index}`] : [])),

@@ -7,6 +7,7 @@ import { decideEach } from '../../../../src/core/decide/decide.ts'
 import { createDenialCache } from '../../../../src/core/decide/denial-cache.ts'
 import type { LimiterParts } from '../../../../src/core/decide/question.ts'
 import { createLocalStore } from '../../../../src/core/fallback/local.ts'
+import { inGateway } from '../../../../src/features/in-gateway.ts'
 import { fallbackOver } from '../../../support/with-fallback.ts'
 
 const start = Date.UTC(2026, 10, 20, 12, 0, 0, 400)
@@ -22,16 +23,19 @@ beforeEach(() => {
 afterEach(() => void vi.useRealTimers())
 
 const matchesOf = (options: Partial<PolicyOptions>[], cost = 1) =>
-  parseConfig({
-    policies: options.map((option, index) => ({
-      name: `p${index}`,
-      limit: 5,
-      window: '10s',
-      localShare: 1,
-      onStoreError: option.algorithm === 'concurrency' ? 'deny' : 'local',
-      ...option,
-    })),
-  }).policies.map((policy) => ({ policy, partitionKey: [['ip', 'a'] as [string, string]], cost }))
+  parseConfig(
+    {
+      policies: options.map((option, index) => ({
+        name: `p${index}`,
+        limit: 5,
+        window: '10s',
+        localShare: 1,
+        onStoreError: option.algorithm === 'concurrency' ? 'deny' : 'local',
+        ...option,
+      })),
+    },
+    inGateway,
+  ).policies.map((policy) => ({ policy, partitionKey: [['ip', 'a'] as [string, string]], cost }))
 
 /** An isolate on a store with a latency of `there` ms for a call and `back` ms for its reply. */
 function isolate(truth: Store, { there = 0, back = 0, denialCache = createDenialCache() } = {}) {

@@ -9,6 +9,7 @@ import { stagesOf } from '../../../../src/core/feature.ts'
 import { compileMatcher, isMatch, type Matched } from '../../../../src/core/program/match.ts'
 import { RequestView } from '../../../../src/core/request/view.ts'
 import { bodies } from '../../../../src/features/bodies/index.ts'
+import { inGateway } from '../../../../src/features/in-gateway.ts'
 import { createMatcher } from '../../../support/create-matcher.ts'
 import { isLong } from '../../../support/long.ts'
 
@@ -100,7 +101,7 @@ describe('A repeated query parameter or header field', () => {
     const headers = { get: (name: string) => (name === 'x-plan' ? 'pro\x0b' : null) }
     const request = { url: 'https://a.example.com/', method: 'GET', headers } as unknown as Request
     const statusOf = (match: MatchOptions) => {
-      const options = parseConfig({ policies: [{ name: 'p', ...quota, match }] })
+      const options = parseConfig({ policies: [{ name: 'p', ...quota, match }] }, inGateway)
       const view = new RequestView(request, runtime, options, () => undefined)
       return (compileMatcher(options, () => {})(view) as Matched).policies.some(isMatch)
     }
@@ -281,7 +282,7 @@ describe('Over all readings', () => {
   async function describedTo(options: ConfigOptions, sent: Sending, padded: Padding) {
     const { url, init } = write(sent, padded)
     const { body, ...rest } = init as RequestInit
-    const config = parseConfig(options)
+    const config = parseConfig(options, inGateway)
     const log = () => {}
     const match = compileMatcher(config, log, stagesOf({ config, log }))
     const description = {
@@ -317,7 +318,9 @@ describe('Over all readings', () => {
         const match = createMatcher(options)
         /** The policies that charge each item of a batch. The others charge a request once. */
         const byItem = new Set(
-          parseConfig(options).policies.flatMap(({ name, usesBody }) => (usesBody ? name : [])),
+          parseConfig(options, inGateway).policies.flatMap(({ name, usesBody }) =>
+            usesBody ? name : [],
+          ),
         )
         const plain = write(sent)
         const direct = await match(plain.url, plain.init)

@@ -1,7 +1,6 @@
 import { expect, test, vi } from 'vitest'
 import { StoreError } from '../../../../src/core/base/errors.ts'
 import type { ConfigOptions } from '../../../../src/core/config/options.ts'
-import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { createLimiter } from '../../../../src/core/create.ts'
 import { jwt } from '../../../../src/features/jwt/index.ts'
 import { createLive } from '../../../../src/features/live/live.ts'
@@ -161,8 +160,7 @@ test('New policies do not download the keys of an issuer again.', async () => {
     use: [jwt({ jwks: 'https://issuer.example.com/keys' })],
     live: { from: 'kv:RULES', every: 1 },
   } as const
-  const config = parseConfig(options)
-  const rulesOf = createLimiter(config, options).rulesOf
+  const { config, rulesOf } = createLimiter(options)
   const document = JSON.stringify({ policies: [{ ...policy, limit: 7 }] })
   const token = `${btoa('{"alg":"EdDSA"}')}.${btoa('{}')}.AAAA`.replaceAll('=', '')
   const limits: number[] = []

@@ -6,11 +6,13 @@ import type { PolicyOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import type { StoreCall, StoreRequest } from '../../../../src/core/connection/store.ts'
 import type { Pack } from '../../../../src/core/connection/upstash/pack.ts'
+import { allParts } from '../../../../src/core/connection/upstash/script-text.ts'
 import {
   createUpstashReader,
   createUpstashStore,
   type UpstashOptions,
 } from '../../../../src/core/connection/upstash/upstash.ts'
+import { inGateway } from '../../../../src/features/in-gateway.ts'
 import { beginCall } from '../../../../src/features/observe/measure.ts'
 import { useDatabase } from '../../../support/database.ts'
 import { isLong } from '../../../support/long.ts'
@@ -32,6 +34,7 @@ function setUp(options: Partial<UpstashOptions> = {}) {
     url: database.bridge.url,
     token: database.bridge.token,
     deadlineMs: 10_000,
+    lua: allParts,
     observer,
     ...options,
   })
@@ -51,9 +54,17 @@ function setUp(options: Partial<UpstashOptions> = {}) {
 }
 
 const parsed = (...options: Partial<PolicyOptions>[]) =>
-  parseConfig({
-    policies: options.map((one, index) => ({ name: `p${index}`, limit: 3, window: '1h', ...one })),
-  }).policies
+  parseConfig(
+    {
+      policies: options.map((one, index) => ({
+        name: `p${index}`,
+        limit: 3,
+        window: '1h',
+        ...one,
+      })),
+    },
+    inGateway,
+  ).policies
 const terms = parsed(
   {},
   { algorithm: 'fixed-window' },

@@ -1,0 +1,20 @@
+/**
+ * The fields that belong to features. The core knows their names and, as types only, their values; the schemas are in the folders of the
+ * features.
+ */
+import type * as v from 'valibot'
+import type { fields as bansFields } from '../../features/bans/fields.ts'
+
+/** The fields of a policy that features add. */
+export type OwnedFields = ReturnType<typeof bansFields>
+
+/** The feature that each of these fields belongs to. */
+export const owners: Readonly<Record<keyof OwnedFields, string>> = {
+  penalty: 'bans',
+}
+
+/** Fields that take any value. The feature checks it. */
+export const opaque = <E extends v.ObjectEntries>(
+  schema: v.GenericSchema,
+  names: Readonly<Record<keyof E, string>>,
+) => Object.fromEntries(Object.keys(names).map((name) => [name, schema])) as unknown as E
