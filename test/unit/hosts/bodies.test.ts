@@ -120,7 +120,7 @@ describe('A client that withholds its body', () => {
   test('is read if its refusal may count towards a ban.', async () => {
     const penalty = { after: 1, within: '1m', ban: '1m' } as const
     const policies = [{ ...tools, name: 'tools', penalty }, all]
-    const sluice = createSluice(options({ policies, use: [bodies({ timeout: '50ms' })] }))
+    const sluice = createSluice(options({ policies, use: [bans(), bodies({ timeout: '50ms' })] }))
     for (const allowed of [true, false]) {
       expect((await sluice.check(empty())).allowed).toBe(allowed)
     }
