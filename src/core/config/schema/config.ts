@@ -168,7 +168,7 @@ const configFields = <Context>() => ({
   degradedHeader: v.optional(flag, false),
   /**
    * Features beyond the core, such as `leases()` from `sluice/leases` or `observe({ to: 'log' })` from `sluice/observe`, each at most once
-   * (docs/reference/configuration.md). `createGateway` has all features without parameters by default, except `cluster()`. Defaults to none.
+   * (docs/reference/configuration.md). `createGateway` has all features without parameters by default, except `cluster()` and `proxies()`. Defaults to none.
    */
   use: v.optional(v.array(feature, 'a list of features'), []),
   /** Codes of linter findings about the configuration itself to ignore, one or a list (docs/reference/linter.md). Defaults to none. */
