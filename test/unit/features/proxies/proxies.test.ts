@@ -11,7 +11,7 @@ import { cloudflare, networks } from '../../../../src/features/proxies/networks.
 /** The address of a client whose request has these fields and comes from `peer`. */
 function read(clientAddress: ClientAddressOptions, headers: Record<string, string>, peer: string) {
   const options = { policies: [], clientAddress, use: [proxies()] }
-  const { readAddress } = createLimiter(parseConfig(options), options)
+  const { readAddress } = createLimiter(options)
   const request = new Request('https://www.example.com/', { headers })
   const address = readAddress({ request, remoteAddress: peer })
   return address && formatAddress(address)
