@@ -195,9 +195,10 @@ function refusalText(refusal: Policy['refusal']): string | null {
   if (refusal === undefined) return null
   if (typeof refusal === 'function') return 'by a function'
   const { status, body, headers = {} } = refusal
-  const kinds = Object.entries(body ?? {}).flatMap(([kind, text]) =>
-    text === undefined ? [] : [kind],
-  )
+  const kinds =
+    typeof body === 'string'
+      ? [body]
+      : Object.entries(body ?? {}).flatMap(([kind, text]) => (text === undefined ? [] : [kind]))
   const parts = [...(status ? [`status ${status}`] : []), ...kinds, ...Object.keys(headers)]
   return parts.join(', ') || null
 }

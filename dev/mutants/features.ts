@@ -176,6 +176,7 @@ const meter = mutantsOf('src/features/bodies/meter.ts', 'test/unit/features/bodi
 const allowance = mutantsOf('src/features/bodies/allowance.ts', 'test/unit/features/bodies')
 const json = mutantsOf('src/features/bodies/json.ts', 'test/unit/features/bodies')
 const jsonFlaw = mutantsOf('src/core/base/json-flaw.ts', 'test/unit/features/bodies')
+const errorBody = mutantsOf('src/features/bodies/error-body.ts', 'test/unit/features/bodies')
 const inFlight = mutantsOf('src/features/bodies/in-flight.ts', 'test/unit/features/bodies')
 const graphql = mutantsOf('src/features/graphql/cost.ts', 'test/unit/features/graphql')
 
@@ -199,6 +200,19 @@ const bodiesMutants: Mutant[] = [
     'in-flight',
   ),
   inFlight('reads on without room', 'return hasRoom(MAX_BYTES)', 'return true', 'in-flight'),
+  errorBody(
+    'a notification gets an answer',
+    "Object.hasOwn(item as object, 'method') &&",
+    'true &&',
+    'error-body',
+  ),
+  errorBody('a refusal on a list looks like a limit', 'status === 429 ?', 'status ?', 'error-body'),
+  errorBody(
+    '100 calls are too many',
+    'requests.length <= MAX_ERRORS',
+    'requests.length < MAX_ERRORS',
+    'error-body',
+  ),
   usage('a broken-off stream is refunded', 'Math.max(this.soFar, reserved)', 'this.soFar', 'usage'),
   usage('a usage of 0 is no usage', 'value >= 0', 'value > 0', 'usage'),
   usage('a product is not rounded', 'const ROUNDING = 1e-14', 'const ROUNDING = 0', 'usage'),

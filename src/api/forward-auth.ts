@@ -13,7 +13,7 @@ import { badRequest } from './problems.ts'
  * these proxies; Envoy appends the client's path.
  */
 export async function auth(call: Call): Promise<Response> {
-  const { request, rules, runtime, parts, config, rest, log, writeRefusal } = call
+  const { request, rules, runtime, parts, config, rest, log, stages } = call
   const described = rest.startsWith('/envoy') ? fromPath(request) : fromFields(request)
   if ('invalidField' in described) return invalid(described, rest)
   const matched = await describedRequest(described, rules, runtime)
@@ -23,7 +23,7 @@ export async function auth(call: Call): Promise<Response> {
   const { decision } = outcome!
   const answer = decision.allowed
     ? new Response(null, { headers: noStore })
-    : await refuse(decision, request.headers.get('accept'), rules.config, writeRefusal, log, () =>
+    : await refuse(decision, withoutBody(request), rules.config, stages, log, () =>
         runtime.contextOf(requestOf(described, rules.config)),
       )
   const fields = decision.allowed
@@ -60,5 +60,8 @@ function statusFor(rest: string, status: number): number {
   const refused = status >= (rest.startsWith('/envoy') ? 500 : 400)
   return refused && rest !== '' ? 403 : status
 }
+
+/** Without a body, a refusal has a status of at least 400. The proxy would take another one for an admission. */
+const withoutBody = ({ url, headers }: Request) => new Request(url, { headers })
 
 const noStore = { 'Cache-Control': 'no-store' }

@@ -72,7 +72,7 @@ export function createApi({ config, rulesOf, partsOf, log, stages }: Limiter, op
       parts,
       runtime,
       log,
-      writeRefusal: stages.refuse,
+      stages,
       spentMs: Math.max(0, Date.now() - startedAt),
     })
   }

@@ -3,7 +3,7 @@ import type { Log } from './base/log.ts'
 import type { Config } from './config/parse.ts'
 import type { DeployedParts, Rules } from './decide/question.ts'
 import type { RuntimeContext } from './request/view.ts'
-import type { RefusalWriter } from './respond/refusal.ts'
+import type { RefusalStages } from './respond/refusal.ts'
 
 /** The permission of a token: `api` for decisions, `operate` for operations on keys and policies. */
 export type Scope = 'api' | 'operate'
@@ -32,8 +32,8 @@ export interface Call {
   parts: DeployedParts
   runtime: ApiRuntime
   log: Log
-  /** Writes refusals by an object. Undefined without `refusals()`. */
-  writeRefusal: RefusalWriter | undefined
+  /** Write refusals by an object. */
+  stages: RefusalStages
   /** The part of the deadline that the check of the caller's own limit used, in ms. */
   spentMs: number
 }

@@ -8,7 +8,7 @@ import type { Observer } from './decide/observer.ts'
 import type { Metering } from './decide/settle.ts'
 import type { Endpoint } from './endpoint.ts'
 import type { MatchStages } from './program/match.ts'
-import type { RefusalWriter } from './respond/refusal.ts'
+import type { RefusalStages } from './respond/refusal.ts'
 
 /** A feature of a limiter, in the field `use` of its configuration. */
 export interface Feature extends FeatureDeclaration {
@@ -23,7 +23,7 @@ export interface Program {
 }
 
 /** The places at which a feature takes part in a request. Each one has at most one feature, apart from `endpoints` and `lua`. */
-export interface Stages extends MatchStages {
+export interface Stages extends MatchStages, RefusalStages {
   /** Returns why the body of a request is not readable; `undefined` for a readable body, or without one. For `sluice explain`. */
   bodyProblem?: (request: Request) => Promise<string | undefined>
   /** Parts of the general script, which lua/README.md describes. */
@@ -41,8 +41,6 @@ export interface Stages extends MatchStages {
    * @returns the response to send, or `undefined` if no charge depends on its body, or the body has no readable cost; `end` is then not called
    */
   meter?: (answer: Response, metering: Metering) => Response | undefined
-  /** Makes the response to a refused request that the configuration describes by an object. The caller adds the fields that every refusal has. */
-  refuse?: RefusalWriter
   /** The networks that names in `trustedProxies` stand for. */
   networks?: Readonly<Record<string, readonly string[]>>
   /** Endpoints of the decision API. */

@@ -103,18 +103,9 @@ export async function checkRequest(
     view,
     speculative,
     refuse: async () => {
-      const accept = request.headers.get('accept')
       const standard = refusal(decision, decisionFields(decision, config))
       const context = () => view.context
-      const answer = await refuse(
-        decision,
-        accept,
-        rules.config,
-        stages.refuse,
-        log,
-        context,
-        standard,
-      )
+      const answer = await refuse(decision, request, rules.config, stages, log, context, standard)
       if (answer !== standard) return withFields(answer)
       return config.cors ? withCors(answer, origin, config, { own }) : answer
     },

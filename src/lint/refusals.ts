@@ -1,6 +1,6 @@
 /** Finds mistakes in the responses to refused requests. */
 import type { Refusal } from '../core/config/schema/refusal.ts'
-import { placeholders } from '../core/config/schema/refusal-fields.ts'
+import { placeholders, type RefusalBodies } from '../core/config/schema/refusal-fields.ts'
 import type { ConfigRule, Found, PolicyRule } from './facts.ts'
 
 const SINGLE = new RegExp(`(?<!\\{)\\{(${placeholders.join('|')})\\}(?!\\})`)
@@ -12,7 +12,7 @@ const OWN =
 function inRefusal(refusal: Refusal | undefined, at: string): Found[] {
   if (refusal === undefined || typeof refusal === 'function') return []
   const headers = refusal.headers ?? {}
-  const { json, text, html } = refusal.body ?? {}
+  const { json, text, html } = Object(refusal.body) as RefusalBodies
   const texts: [string, string | undefined][] = [
     [`${at}.body.json`, JSON.stringify(json)],
     [`${at}.body.text`, text],

@@ -11,6 +11,9 @@ export const inGateway = ['bans', 'leases', 'overrides', 'refusals']
 
 const readsClaim = (value: unknown) => contains(value, ({ source }) => source === 'jwt')
 
+/** True for a refusal in the error format of a protocol. */
+const hasErrorBody = (refusal: unknown) => typeof Object(refusal).body === 'string'
+
 type Test = (value: unknown, policy: Record<string, unknown>) => boolean
 
 /** The fields of a policy that need a feature, with the values that do. */
@@ -23,6 +26,7 @@ const needs: [feature: string, field: string, isNeeded: Test][] = [
   ['leases', 'lease', Boolean],
   ['overrides', 'overrides', Boolean],
   ['refusals', 'refusal', isObject],
+  ['bodies', 'refusal', hasErrorBody],
   ['jwt', 'limit', (_, { claim }) => claim !== undefined],
   ...['key', 'onMissingKey', 'plan'].map((field): [string, string, Test] => [
     'jwt',
@@ -57,6 +61,7 @@ export function checkNeeds(
     }
   })
   report('refusals', isObject(refusal), 'refusal')
+  report('bodies', hasErrorBody(refusal), 'refusal')
   report('jwt', readsClaim(shield), 'shield', 'key')
   report('bodies', usesBody(shield), 'shield', 'key')
   report('bodies', usesBody(allow), 'allow')

@@ -2,7 +2,7 @@
 import type { Decision, LimitState } from '../base/decision.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/parse.ts'
-import type { RefusalOptions } from '../config/schema/refusal-fields.ts'
+import type { ErrorFormat, RefusalOptions } from '../config/schema/refusal-fields.ts'
 import { withChanged } from './own-fields.ts'
 import { pageOf } from './page.ts'
 import { leastShare } from './ratelimit-fields/sets.ts'
@@ -13,29 +13,58 @@ export interface Refused {
   decision: Decision
   /** The limit that refuses it for the longest time. */
   limit: LimitState | undefined
-  /** The field `Accept`. */
-  accept: string | null
+  request: Request
   /** The problem document, with all fields of a refusal. */
   standard: Response
 }
 
+/** A refusal in the error format of the protocol of a request. */
+export interface ErrorBody {
+  body: unknown
+  /** The media type. */
+  type: string
+  /** True if the body answers the request, so that a client of the protocol reads it with any status. */
+  isAnswer: boolean
+}
+
+/**
+ * Makes a refusal in an error format.
+ * @param problem the problem document
+ */
+export type ErrorWriter = (
+  format: ErrorFormat,
+  request: Request,
+  problem: Record<string, unknown>,
+) => Promise<ErrorBody>
+
+/** The stages that write refusals. */
+export interface RefusalStages {
+  /** Makes the response to a refused request that the configuration describes by an object. The caller adds the fields that every refusal has. */
+  refuse?: RefusalWriter
+  /** Makes the body of a refusal in an error format. */
+  errorBody?: ErrorWriter
+}
+
 /** Makes the response to a refused request by an object. The caller adds the fields that every refusal has. */
-export type RefusalWriter = (own: RefusalOptions, refused: Refused) => Promise<Response>
+export type RefusalWriter = (
+  own: RefusalOptions,
+  refused: Refused,
+  errorBody: ErrorWriter | undefined,
+) => Promise<Response>
 
 /**
  * Makes the response to a refused request, without the rate limit fields. It is the refusal of the policy that refuses the request for
  * the longest time, else that of the configuration. If it is a function, and it throws or returns no refusal, the error is logged and
  * the default is returned.
- * @param accept the field `Accept` of the request
- * @param write makes a refusal by an object. Undefined without `refusals()`
+ * @param stages make a refusal by an object
  * @param contextOf makes the argument of a function
  * @param standard the default
  */
 export async function refuse(
   decision: Decision,
-  accept: string | null,
+  request: Request,
   { policies, refusal: ofAll }: Pick<Config, 'policies' | 'refusal'>,
-  write: RefusalWriter | undefined,
+  stages: RefusalStages,
   log: Log,
   contextOf: () => unknown,
   standard = refusal(decision),
@@ -49,15 +78,17 @@ export async function refuse(
     try {
       const answer = await (typeof own === 'function'
         ? own(decision, await contextOf())
-        : write!(own, { decision, limit, accept, standard }))
-      if (!(answer.status >= 400) || answer.bodyUsed) throw new TypeError()
+        : stages.refuse!(own, { decision, limit, request, standard }, stages.errorBody))
+      // A client of JSON-RPC reads an error with the status 200.
+      if (!(answer.status >= 400 || typeof own === 'object') || answer.bodyUsed)
+        throw new TypeError()
       return withFields(answer, decision)
     } catch (error) {
       const advice = 'a refusal function failed or returned no response of status 400 to 599'
       log('refusal-error', (error as Error)?.name ?? '', advice)
     }
   }
-  return isBrowser(accept ?? '') ? pageOf(standard) : standard
+  return isBrowser(request.headers.get('accept') ?? '') ? pageOf(standard) : standard
 }
 
 /** Adds the fields that every refusal has. */

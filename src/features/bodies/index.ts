@@ -6,6 +6,7 @@ import { queryValues } from '../../core/request/values.ts'
 import type { RequestView } from '../../core/request/view.ts'
 import { checkBodies } from './check.ts'
 import { describeEach, type Messages } from './each.ts'
+import { errorBody } from './error-body.ts'
 import { UNREADABLE } from './json.ts'
 import { messageOf } from './message.ts'
 import { meterBody } from './meter.ts'
@@ -88,6 +89,8 @@ export function bodies(options: BodiesOptions = {}): Feature {
     compile: () => ({
       refine,
       bodyProblem,
+      errorBody: async (format, request, problem) =>
+        errorBody(format, await contentOf(request), problem, request.headers.get('accept') ?? ''),
       meter: (answer, metering) => meterBody(answer, metering, maxResponse),
     }),
   }

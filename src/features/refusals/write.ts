@@ -2,7 +2,7 @@
 import { PLACEHOLDER, type RefusalOptions } from '../../core/config/schema/refusal-fields.ts'
 import { escapeHtml, pageOf } from '../../core/respond/page.ts'
 import { seconds } from '../../core/respond/ratelimit-fields/quantities.ts'
-import type { Refused } from '../../core/respond/refusal.ts'
+import type { ErrorWriter, Refused } from '../../core/respond/refusal.ts'
 import { type BodyKind, mediaTypes, preferred } from './accept.ts'
 
 /** The values of the placeholders. A value that is unknown is absent. */
@@ -10,16 +10,18 @@ type Values = Record<string, unknown>
 
 const kinds = Object.keys(mediaTypes) as BodyKind[]
 
-export async function write(own: RefusalOptions, refused: Refused): Promise<Response> {
-  const { accept, standard } = refused
-  const status = own.status ?? standard.status
+export async function write(
+  own: RefusalOptions,
+  refused: Refused,
+  errorBody: ErrorWriter | undefined,
+): Promise<Response> {
+  const { request, standard } = refused
+  const format = typeof own.body === 'string' ? own.body : undefined
+  const error = format && (await errorBody!(format, request, await standard.clone().json()))
+  // Only the client of a protocol reads an error in a response of status 200.
+  const status =
+    (error?.isAnswer === false && own.status === 200 ? undefined : own.status) ?? standard.status
   const values = valuesOf(refused, status)
-  const bodies: { [kind in BodyKind]?: unknown } = own.body ?? {}
-  const given = kinds.filter((kind) => bodies[kind] !== undefined)
-  // An own page alone is for the clients that name HTML. The others get the problem document.
-  const isForAll = given.length > 0 && given[0] !== 'html'
-  const kind = preferred(accept ?? '*/*', isForAll ? given : ['json', 'html'])
-
   const headers = new Headers(
     Object.entries(own.headers ?? {}).map(([name, text]): [string, string] => [
       name,
@@ -30,6 +32,14 @@ export async function write(own: RefusalOptions, refused: Refused): Promise<Resp
     headers.set('Content-Type', type)
     return new Response(body, { status, headers })
   }
+  if (error) return send(JSON.stringify(error.body), error.type)
+
+  const bodies = Object(own.body) as { [kind in BodyKind]?: unknown }
+  const given = kinds.filter((kind) => bodies[kind] !== undefined)
+  // An own page alone is for the clients that name HTML. The others get the problem document.
+  const isForAll = given.length > 0 && given[0] !== 'html'
+  const accept = request.headers.get('accept') ?? '*/*'
+  const kind = preferred(accept, isForAll ? given : ['json', 'html'])
   const template = bodies[kind]
   if (template !== undefined) {
     return send(filled(kind, template, values), `${mediaTypes[kind]};charset=utf-8`)

@@ -27,7 +27,7 @@ const gateway = useGateway({
     policies: [
       policy('plain'),
       policy('default', { refusal: {} }),
-      policy('own', { refusal: { status: 503, ...saying('wait {{retryAfter}}') } }),
+      policy('own', { refusal: { status: 503, body: { text: 'wait {{retryAfter}}' } } }),
       policy('short', {
         window: '1m',
         match: { path: '/both' },

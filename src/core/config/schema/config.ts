@@ -13,8 +13,7 @@ import { keysOfAll, MAX_KEYS } from './keys-in-redis.ts'
 import { live } from './live.ts'
 import { tables } from './plan.ts'
 import { callers, type Policy, type PolicyOptions, policy } from './policy.ts'
-import { type Refusal, type RefusalFunction, refusal } from './refusal.ts'
-import type { RefusalOptions } from './refusal-fields.ts'
+import { type Refusal, type RefusalInput, refusal } from './refusal.ts'
 import {
   type AddProblem,
   accept,
@@ -134,9 +133,7 @@ const configFields = <Context>() => ({
    * The response to refused requests: `{ status, body, headers }`, or a function of the decision and the context of key functions that
    * returns a `Response`. An object requires `refusals()`. It does not apply to the decision API. Defaults to a problem document, and to a page for browsers.
    */
-  refusal: v.optional(
-    refusal as v.GenericSchema<RefusalOptions | RefusalFunction<Context>, Refusal>,
-  ),
+  refusal: v.optional(refusal as v.GenericSchema<RefusalInput<Context>, Refusal>),
   /** Longest duration of a decision. After it `onStoreError` of the policies answers. Less than 25 days. Defaults to `'300ms'`. */
   deadline: v.optional(timeout, 300),
   /**

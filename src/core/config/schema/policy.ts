@@ -16,8 +16,7 @@ import { lease } from './lease.ts'
 import { limit, MAX_PRODUCT } from './limit.ts'
 import { countOnly } from './outcomes.ts'
 import { limits, type PlanOptions, type PlanSource, plan } from './plan.ts'
-import { type Refusal, type RefusalFunction, refusal } from './refusal.ts'
-import type { RefusalOptions } from './refusal-fields.ts'
+import { type Refusal, type RefusalInput, refusal } from './refusal.ts'
 import { reserve } from './reserve.ts'
 import {
   type AddProblem,
@@ -144,9 +143,7 @@ const policyFields = <Context>() => ({
    * functions that returns a `Response`. An object requires `refusals()`. If several policies refuse a request, the one with the longest
    * wait answers. Defaults to `refusal` of the configuration.
    */
-  refusal: v.optional(
-    refusal as v.GenericSchema<RefusalOptions | RefusalFunction<Context>, Refusal>,
-  ),
+  refusal: v.optional(refusal as v.GenericSchema<RefusalInput<Context>, Refusal>),
   /** Codes of linter findings to ignore for this policy, one or a list (docs/reference/linter.md). Defaults to none. */
   accept,
   ...opaque<OwnedFields>(v.optional(v.unknown()), owners),

@@ -1,6 +1,6 @@
 /** The fields of a refusal. Only `sluice/refusals` and the linter import this file, so that other Workers have none of it. */
 import * as v from 'valibot'
-import { type Input, type Named, named, object, pattern, whole } from './shapes.ts'
+import { either, type Input, type Named, named, object, pattern, whole } from './shapes.ts'
 
 /** The names of the placeholders, such as `{{limit}}`. */
 export const placeholders = [
@@ -58,11 +58,28 @@ const bodyFields = () => ({
 /** Bodies of a refusal. `Accept` of the request chooses one. */
 export interface RefusalBodies extends Input<ReturnType<typeof bodyFields>>, Named {}
 
+/** The error format of a protocol. */
+export type ErrorFormat = 'json-rpc' | 'graphql'
+
+const isName = (input: unknown) => typeof input === 'string'
+
 const fields = () => ({
-  /** The status: 400 to 599. Defaults to 429 above a limit, 403 for `deny` and a missing key, 503 for `onStoreError: 'deny'`. */
-  status: v.optional(whole(400, 599)),
-  /** The body: `{ json, text, html }`. `Accept` of the request chooses one. Defaults to a problem document, and a page for browsers. */
-  body: v.optional(named<RefusalBodies>()(object(bodyFields))),
+  /**
+   * The status: 400 to 599, or 200 with `body: 'json-rpc'` and `'graphql'`, whose clients read an error in it. Defaults to 429 above a
+   * limit, 403 for `deny` and a missing key, 503 for `onStoreError: 'deny'`.
+   */
+  status: v.optional(either((input) => input === 200, whole(400, 599), v.literal(200))),
+  /**
+   * The body: `{ json, text, html }`, of which `Accept` of the request chooses one; or the errors of JSON-RPC (`'json-rpc'`) or GraphQL
+   * (`'graphql'`), which require `bodies()`. Defaults to a problem document, and a page for browsers.
+   */
+  body: v.optional(
+    either(
+      isName,
+      named<RefusalBodies>()(object(bodyFields)),
+      v.picklist(['json-rpc', 'graphql'], 'an object, "json-rpc" or "graphql"'),
+    ),
+  ),
   /** Further header fields. Sluice itself sets the rate limit fields, `Retry-After`, `Cache-Control: no-store` and `Content-Type`. Defaults to none. */
   headers: v.optional(
     v.record(
@@ -79,4 +96,10 @@ const fields = () => ({
 /** The response to a refused request, written by `sluice/refusals`. Its texts may contain placeholders such as `{{limit}}` and `{{retryAfter}}`. */
 export interface RefusalOptions extends Input<ReturnType<typeof fields>>, Named {}
 
-export const refusalFields = named<RefusalOptions>()(object(fields))
+export const refusalFields = named<RefusalOptions>()(
+  object(fields, ({ status }, problem, { body }) => {
+    if (status === 200 && !isName(body)) problem(['status'], STATUS)
+  }),
+)
+
+const STATUS = 'a whole number from 400 to 599 (200 only with body: "json-rpc" or "graphql")'

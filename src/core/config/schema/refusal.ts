@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import type { Decision } from '../../base/decision.ts'
-import type { RefusalOptions } from './refusal-fields.ts'
+import type { ErrorFormat, RefusalOptions } from './refusal-fields.ts'
 import { isObject } from './shapes.ts'
 
 /** Makes the response to a refused request. The context is the argument of key functions. */
@@ -9,10 +9,20 @@ export type RefusalFunction<Context = unknown> = (
   context: Context,
 ) => Response | Promise<Response>
 
+/** A refusal as it is written. A text is short for an object with this `body`. */
+export type RefusalInput<Context = unknown> =
+  | RefusalOptions
+  | RefusalFunction<Context>
+  | ErrorFormat
+
 /** A refusal. `sluice/refusals` checks and writes it, if it is not a function. */
 export type Refusal = RefusalOptions | RefusalFunction
 
-export const refusal = v.custom<Refusal>(
-  (input) => typeof input === 'function' || isObject(input),
-  'an object with status, body and headers, or a function',
+export const refusal = v.pipe(
+  v.custom<RefusalInput>(
+    (input) =>
+      typeof input === 'function' || isObject(input) || input === 'json-rpc' || input === 'graphql',
+    'an object with status, body and headers, "json-rpc", "graphql", or a function',
+  ),
+  v.transform((input): Refusal => (typeof input === 'string' ? { body: input } : input)),
 )

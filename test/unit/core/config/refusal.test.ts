@@ -31,7 +31,7 @@ describe('a refusal', () => {
   })
 
   test.each<[unknown, string]>([
-    [{ status: 200 }, STATUS],
+    [{ status: 200 }, `${STATUS} (200 only with body: "json-rpc" or "graphql")`],
     [{ status: 399 }, STATUS],
     [{ status: 600 }, STATUS],
     [{ status: '429' }, STATUS],
@@ -79,7 +79,7 @@ describe('a refusal', () => {
 
   test('A refusal that is neither an object nor a function is refused.', () => {
     expect(problems({ refusal: 'slow down' })).toEqual([
-      'refusal: an object with status, body and headers, or a function',
+      'refusal: an object with status, body and headers, "json-rpc", "graphql", or a function',
     ])
   })
 

@@ -64,7 +64,8 @@ function configOf({ policies = {}, all }: Case) {
 function refused(decision: Decision, one: Case, config = configOf(one)) {
   const { accept = null, lines = [] } = one
   const log = (event: string, code: string) => void lines.push(`${event} ${code}`)
-  return refuse(decision, accept, config, write, log, () => 'the context')
+  const request = new Request('https://a.test/', { headers: accept === null ? {} : { accept } })
+  return refuse(decision, request, config, { refuse: write }, log, () => 'the context')
 }
 
 const text = (value: string): Own => ({ body: { text: value } })
