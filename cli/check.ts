@@ -32,7 +32,7 @@ export async function main(args: string[], call: Call): Promise<void> {
   const wrangler = wranglerFile(dirname(resolve(options.config)))
   const details: Details = {}
   const checks: Check[] = [
-    ['policies', () => checkPolicies(options.config, wrangler)],
+    ['policies', () => checkPolicies(options.config, wrangler, details)],
     ...(options.policies ? [] : bindingChecks(options.config, wrangler, details)),
   ]
   if (!(await runChecks(checks, details))) process.exitCode = 1

@@ -48,7 +48,7 @@ const policies: Check = [
   'policies',
   () => {
     const file = resolve(options?.config ?? join(root, 'sluice.config.ts'))
-    return checkPolicies(file, wranglerFile(dirname(file)))
+    return checkPolicies(file, wranglerFile(dirname(file)), details)
   },
 ]
 const all: Check[] = [

@@ -61,7 +61,10 @@ const rooms: Record<string, Room> = {
   },
   'hosts/node': { rooms: [...core('base', 'config', 'request'), 'hosts/app'] },
   client: { rooms: ['core/base', 'api', 'features/overrides'] },
-  lint: { rooms: [...core('base', 'config', 'program'), 'features'] },
+  lint: {
+    rooms: [...core('base', 'config', 'request', 'program'), 'features'],
+    packages: ['valibot'],
+  },
   features: { rooms: [...core('config'), 'features/bans'] },
   'features/bodies': {
     rooms: [

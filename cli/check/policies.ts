@@ -1,8 +1,13 @@
 import { ConfigError } from '../../src/core/base/errors.ts'
 import type { Finding } from '../../src/core/config/findings.ts'
+import type { ConfigOptions } from '../../src/core/config/options.ts'
+import { parseConfig } from '../../src/core/config/parse.ts'
+import { inGateway } from '../../src/features/in-gateway.ts'
+import { heldTexts } from '../../src/lint/expect/held.ts'
 import { lintWorker, problemsOf } from '../../src/lint/lint.ts'
 import { loadConfig, placed } from '../project/load-config.ts'
 import { readBindings } from '../project/wrangler-config.ts'
+import type { Details } from './run.ts'
 
 /**
  * The findings of the linter, or the problems of a configuration that does not parse.
@@ -20,19 +25,35 @@ export async function findingsOf(file: string, wrangler: string): Promise<Findin
   )
 }
 
-/** The findings as text; `undefined` without any. */
-export async function checkPolicies(file: string, wrangler: string): Promise<string | undefined> {
+/**
+ * The findings as text; `undefined` without any.
+ * @param details gets the expectations that hold, as the detail of `policies`
+ */
+export async function checkPolicies(
+  file: string,
+  wrangler: string,
+  details: Details,
+): Promise<string | undefined> {
   const findings = await findingsOf(file, wrangler)
+  if (findings.length === 0) await describeExpectations(file, details)
   const lines = findings.map(({ code, path, message, hint }) => {
     const more = [hint, code === 'invalid' ? '' : `docs/reference/linter.md#${code}`].filter(
       Boolean,
     )
     return `${code}  ${path}: ${message}${more.length > 0 ? `\n  ${more.join(' ')}` : ''}`
   })
-  if (findings.some(({ code }) => code === 'invalid')) {
+  if (findings.some(({ code, path }) => code === 'invalid' && !/^expect\b/.test(path))) {
     lines.push(
       'The configuration does not load until every invalid setting is fixed. docs/reference/configuration.md describes each field.',
     )
   }
   return lines.join('\n') || undefined
+}
+
+async function describeExpectations(file: string, details: Details) {
+  const written = (await loadConfig(file)) as ConfigOptions
+  const texts = heldTexts({ config: parseConfig(written, inGateway), written })
+  if (texts.length === 0) return
+  const count = texts.length === 1 ? '1 expectation holds' : `${texts.length} expectations hold`
+  details.policies = [count, ...texts].join('\n  ')
 }

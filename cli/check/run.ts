@@ -6,7 +6,7 @@ import { shieldMismatches } from './shield.ts'
 /** A check. It returns or throws the problem. */
 export type Check = [name: string, run: () => unknown]
 
-/** Additional information to print when a check succeeds, by the name of the check. */
+/** Additional information to print when a check succeeds, by the name of the check: a few words, and perhaps further lines. */
 export type Details = Record<string, string>
 
 /**
@@ -46,7 +46,7 @@ export async function runChecks(checks: Check[], details: Details): Promise<bool
       .then(check)
       .catch((error) => `${error.name}: ${error.message}`)
     if (problem) failed += 1
-    const detail = details[name] ? ` (${details[name]})` : ''
+    const detail = details[name]?.replace(/^.*/, ' ($&)') ?? ''
     console.log(problem ? `✗ ${name}\n${problem}` : `✓ ${name}${detail}`)
   }
   return failed === 0

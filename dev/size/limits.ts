@@ -30,7 +30,7 @@ export const entryLimits: SizeLimit[] = [
   { name: 'sluice/shards', file: 'shards.js', maxKiB: 6 },
   { name: 'sluice/upstash', file: 'upstash.js', maxKiB: 2 },
   { name: 'sluice/durable-objects', file: 'durable-objects.js', maxKiB: 13 },
-  { name: 'sluice/lint', file: 'lint.js', maxKiB: 21 },
+  { name: 'sluice/lint', file: 'lint.js', maxKiB: 34 },
   { name: 'sluice/testing', file: 'testing.js', node: true, maxKiB: 25 },
-  { name: 'npx sluice', file: 'cli.js', node: true, maxKiB: 190 },
+  { name: 'npx sluice', file: 'cli.js', node: true, maxKiB: 205 },
 ]

@@ -8,6 +8,8 @@ import { bodyWithoutOrigin, neverABody, smallChunk, unreadableBody } from './bod
 import { botConditions, botConditionsInList } from './bots.ts'
 import { claimOfOtherKey } from './claims.ts'
 import { configDurations, policyDurations } from './durations.ts'
+import { failedExpectations } from './expect/expectations.ts'
+import { expectationsOf } from './expect/options.ts'
 import { type ConfigRule, type Facts, type Found, listed } from './facts.ts'
 import { spoofableList, takesAll } from './lists.ts'
 import { unknownMethods, unknownMethodsInList } from './methods.ts'
@@ -39,7 +41,7 @@ const policyRules = [
   smallChunk,
 ]
 const listRules = [takesAll, ipv6Denied, spoofableList, unknownMethodsInList, botConditionsInList]
-const configRules = [noPolicies, configDurations, unknownPlans, refusalOfConfig]
+const configRules = [noPolicies, configDurations, unknownPlans, refusalOfConfig, failedExpectations]
 
 /**
  * Finds mistakes and probable mistakes in a configuration. docs/reference/linter.md describes each code. Takes the options of the Worker
@@ -70,6 +72,8 @@ const NO_ORIGIN: Found = {
 function findingsOf(options: unknown, workerRules: ConfigRule[]): Finding[] {
   try {
     const config = parseConfig(options, inGateway)
+    const { problems } = expectationsOf(options as ConfigOptions)
+    if (problems) throw new ConfigError(problems)
     return findingsIn({ config, written: options as ConfigOptions }, workerRules)
   } catch (error) {
     return problemsOf(error)

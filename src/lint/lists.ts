@@ -22,15 +22,15 @@ const MIN_SECRET = 16 // characters, like the tokens of the decision API
 /** The headers and query parameters of a condition. A client chooses them. */
 const chosenIn = ({ header = [], query = [] }: Condition) => [...header, ...query]
 
+const isSecret = ({ values }: ReturnType<typeof chosenIn>[number]) =>
+  values?.every((text) => text.length >= MIN_SECRET && !/^\*|\*$/.test(text)) ?? false
+
+/** Reports whether a condition requires a header or a parameter with a secret, which a client cannot know. */
+export const holdsSecret = (condition: Condition): boolean => chosenIn(condition).some(isSecret)
+
 /** Reports whether a condition requires headers or parameters and none of them contains a secret, so that any client can send them. */
-function isGuessable(condition: Condition): boolean {
-  const chosen = chosenIn(condition)
-  const guessable = chosen.filter(
-    ({ values }) =>
-      !values || values.some((text) => text.length < MIN_SECRET || /^\*|\*$/.test(text)),
-  )
-  return chosen.length > 0 && guessable.length === chosen.length
-}
+const isGuessable = (condition: Condition): boolean =>
+  chosenIn(condition).length > 0 && !holdsSecret(condition)
 
 export const spoofableList: ListRule = (entry) => {
   const { list, condition, at } = entry

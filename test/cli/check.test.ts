@@ -2,6 +2,7 @@ import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type ConfigFolder, configFolder, run, sluice } from '../support/dev-command.ts'
+import { blocksOf, pageAt } from '../support/pages.ts'
 
 let configs: ConfigFolder
 let write: ConfigFolder['write']
@@ -86,6 +87,19 @@ The configuration does not load until every invalid setting is fixed. docs/refer
     } finally {
       await rm(toml)
     }
+  })
+
+  test('The guide shows what the check says of expectations that fail, and of expectations that hold.', async () => {
+    const blocks = blocksOf(pageAt('docs/guides/test-policies.md'))
+    const [config, held, failed] = blocks
+      .filter(({ name }) => name.startsWith('expectations'))
+      .map(({ code }) => code.replace(/^\$ .*\n/, ''))
+    const plain = config!.replace(/^import .*$/m, 'const defineConfig = (one) => one')
+    const file = await write('expectations', plain)
+    expect(await check('--config', file)).toEqual({ code: 0, stderr: '', stdout: held })
+    const broken = plain.replace('limit: 5,', 'limit: 10,').replace("'refuse'", "'skip'")
+    const other = await write('expectations-broken', broken)
+    expect(await check('--config', other)).toEqual({ code: 1, stderr: '', stdout: failed })
   })
 
   test('A mistake on the command line is reported with the usage.', async () => {

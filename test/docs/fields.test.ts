@@ -6,6 +6,7 @@ import { config } from '../../src/core/config/schema/config.ts'
 import { refusalFields } from '../../src/core/config/schema/refusal-fields.ts'
 import { fields as bans } from '../../src/features/bans/fields.ts'
 import { jwtOptions } from '../../src/features/jwt/options.ts'
+import { expectation } from '../../src/lint/expect/options.ts'
 import { found, pageAt, pages } from '../support/pages.ts'
 
 interface JsonSchema {
@@ -24,16 +25,18 @@ function fieldsOf(schema: JsonSchema, path: string[] = []): string[] {
   return [...new Set([...own, ...others.flatMap((other) => fieldsOf(other, path))])]
 }
 
-// A rule of a cost is a condition with a price: its fields are those of `match`. Other entries have the fields of `refusal` and `jwt`.
+// A rule of a cost is a condition with a price: its fields are those of `match`. Other entries have the fields of `refusal`, `jwt` and `expect`.
 const all = [
   ...fieldsOf(jsonSchemaOf(config)),
   ...fieldsOf(jsonSchemaOf(v.object(bans({}))), ['policies']),
   ...fieldsOf(jsonSchemaOf(refusalFields), ['refusal']),
   ...fieldsOf(jsonSchemaOf(jwtOptions), ['jwt']),
+  ...fieldsOf(jsonSchemaOf(expectation), ['expect']),
 ]
 const fields = all.filter(
   (field) =>
     !field.startsWith('policies.reserve.match.') &&
+    !field.startsWith('expect.request.') &&
     !/^policies\.cost\.(rules\.)?(host|path|method|header|country|ip|query|asn|verifiedBot|ja4|botScore(\.\w+)?|not|cost)$/.test(
       field,
     ) &&

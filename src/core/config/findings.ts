@@ -29,6 +29,7 @@ export const findingCodes = [
   'never-a-body',
   'body-without-origin',
   'small-chunk',
+  'expectation-fails',
 ] as const
 
 /** The code of a finding that a configuration may accept. */

@@ -2,76 +2,16 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { ConfigOptions, PolicyOptions } from '../../../src/core/config/options.ts'
-import { algorithms, type State } from '../../../src/core/connection/algorithms/index.ts'
-import { isMatch, type Match } from '../../../src/core/program/match.ts'
+import type { State } from '../../../src/core/connection/algorithms/index.ts'
+import { isMatch } from '../../../src/core/program/match.ts'
 import { lint } from '../../../src/lint/lint.ts'
 import { createMatcher } from '../../support/create-matcher.ts'
 import { isLong } from '../../support/long.ts'
-import { match, request } from '../../support/random-conditions.ts'
+import { request } from '../../support/random-conditions.ts'
+import { config, decide, often } from '../../support/random-limits.ts'
 
 const RUNS = Number(process.env.LINT_RUNS ?? (isLong ? 150 : 75))
 const requests = fc.array(request, { minLength: 30, maxLength: 30 })
-const often = <T>(usual: T, ...others: T[]) =>
-  fc.oneof(
-    { weight: 3, arbitrary: fc.constant(usual) },
-    { weight: 1, arbitrary: fc.constantFrom(...others) },
-  )
-
-const key = often<PolicyOptions['key'] & {}>(
-  ['ip'],
-  ['country'],
-  ['header:x-a'],
-  ['ip', 'header:x-a'],
-  ['path'],
-)
-const cost = fc.oneof(
-  { weight: 4, arbitrary: fc.constant(1) },
-  fc.array(
-    fc.tuple(match, fc.constantFrom(0, 1, 2)).map(([match, cost]) => ({ ...match, cost })),
-    { minLength: 1, maxLength: 3 },
-  ),
-)
-const policy = fc
-  .record({
-    algorithm: often<PolicyOptions['algorithm'] & {}>(
-      'sliding-window',
-      'fixed-window',
-      'sliding-log',
-      'token-bucket',
-      'gcra',
-    ),
-    limit: fc.constantFrom(2, 3, 4, 6),
-    window: fc.constantFrom(1000, 2000, 3000, 4000),
-    key,
-    onMissingKey: often<PolicyOptions['onMissingKey'] & {}>('share', 'skip', 'refuse', {
-      key: ['country'],
-    }),
-    match: fc.oneof(fc.constant({}), match),
-    cost,
-    mode: often('enforce' as const, 'shadow'),
-    align: fc.constantFrom('clock' as const, 'first-request' as const),
-  })
-  .map(({ align, ...policy }) => ({
-    ...policy,
-    ...(policy.algorithm === 'fixed-window' && { align }),
-  }))
-const entry = fc.record({ match, policies: fc.option(fc.subarray(['p0', 'p1'], { minLength: 1 })) })
-
-const config = fc
-  .record({
-    policies: fc.array(policy, { minLength: 2, maxLength: 4 }),
-    allow: fc.array(entry, { maxLength: 2 }),
-    deny: fc.array(match, { maxLength: 2 }),
-    caseSensitivePaths: fc.boolean(),
-  })
-  .map(
-    ({ policies, allow, ...rest }): ConfigOptions => ({
-      ...rest,
-      policies: policies.map((policy, n) => ({ ...policy, name: `p${n}` })) as PolicyOptions[],
-      allow: allow.map(({ match, policies }) => ({ ...match, ...(policies && { policies }) })),
-    }),
-  )
-
 type Sent = typeof request extends fc.Arbitrary<infer R> ? R : never
 
 const matchEach = (options: ConfigOptions, sent: Sent[]) => {
@@ -149,12 +89,3 @@ test('A shield with the limit that the linter suggests refuses no request that t
   expect(reached.length).toBeGreaterThan(RUNS / 10)
   expect(Math.max(...reached)).toBeGreaterThan(0.8) // the suggested limit is not larger than necessary
 })
-
-function decide({ policy, partitionKey, cost }: Match, now: number, states: Map<string, State>) {
-  const subject = JSON.stringify([policy.tag, partitionKey])
-  const algorithm = policy.algorithm as keyof typeof algorithms // the generator leaves out concurrency
-  return {
-    subject,
-    outcome: algorithms[algorithm](now, policy, cost, states.get(subject)),
-  }
-}

@@ -8,6 +8,7 @@ import { conditionFields } from './condition.ts'
 import { cors } from './cors.ts'
 import { apiKeys } from './credentials.ts'
 import { feature, madeBy } from './entries.ts'
+import { expectations } from './expect.ts'
 import { headers } from './headers.ts'
 import { keysOfAll, MAX_KEYS } from './keys-in-redis.ts'
 import { live } from './live.ts'
@@ -168,6 +169,11 @@ const configFields = <Context>() => ({
    * (docs/reference/configuration.md). `createGateway` has all features without parameters by default, except `cluster()` and `proxies()`. Defaults to none.
    */
   use: v.optional(v.array(feature, 'a list of features'), []),
+  /**
+   * What the policies must hold: `{ request, per, atMost, in }`, or a list. `sluice check` and `lint` check it for every request,
+   * `sluice replay` for a log; a limiter ignores it. Defaults to none.
+   */
+  expect: expectations,
   /** Codes of linter findings about the configuration itself to ignore, one or a list (docs/reference/linter.md). Defaults to none. */
   accept,
 })

@@ -1,0 +1,92 @@
+/** Finds conditions that no request matches at the same time. Conservative: may miss a pair, never reports a false one. */
+import { networkRange } from '../core/base/ip.ts'
+import type { Condition } from '../core/config/schema/condition.ts'
+import { normalizePath } from '../core/request/path.ts'
+import { compareBytes, covers, hostCovers } from './covers.ts'
+
+/**
+ * Reports whether no request that may match `one` matches `other` however it is read. A request may match if an origin may read it so,
+ * as a policy reads it; it matches for certain as an entry of `allow` reads it.
+ */
+export const disjoint = (one: Condition, other: Condition): boolean =>
+  noneMeet(one.method, other.method, equal) ||
+  noneMeet(one.country, other.country, equal) ||
+  noneMeet(one.asn, other.asn, equal) ||
+  noneMeet(one.ip, other.ip, networksMeet) ||
+  noneMeet(one.host, other.host, hostsMeet) ||
+  noneMeet(one.path, other.path, pathsMeet) ||
+  noneMeet(one.ja4, other.ja4, textsMeet) ||
+  namedApart(one.header, other.header) ||
+  namedApart(one.query, other.query) ||
+  botsApart(one.verifiedBot, other.verifiedBot) ||
+  scoresApart(one.botScore, other.botScore) ||
+  (one.not ?? []).some((excluded) => covers(excluded, other)) ||
+  (other.not ?? []).some((excluded) => covers(excluded, one))
+
+const equal = <T>(one: T, other: T) => one === other
+
+/** For fields of which a request matches any one value. */
+const noneMeet = <T>(
+  ones: T[] | undefined,
+  others: T[] | undefined,
+  meet: (one: T, other: T) => boolean,
+) =>
+  ones !== undefined &&
+  others !== undefined &&
+  !ones.some((one) => others.some((other) => meet(one, other)))
+
+function networksMeet(one: string, other: string): boolean {
+  const [[first, last], [otherFirst, otherLast]] = [networkRange(one)!, networkRange(other)!]
+  return compareBytes(first, otherLast) <= 0 && compareBytes(otherFirst, last) <= 0
+}
+
+const hostsMeet = (one: string, other: string) => hostCovers(one, other) || hostCovers(other, one)
+
+/** A text with `*`, or with a comma, which may be one of several values of a header, may be any text. */
+const isExact = (text: string) => !/[*,]/.test(text)
+
+const textsMeet = (one: string, other: string) => one === other || !isExact(one) || !isExact(other)
+
+type Named = Condition['header']
+
+const namedApart = (ones: Named, others: Named) =>
+  (ones ?? []).some(({ name, values }) =>
+    (others ?? []).some(
+      (other) => other.name === name && noneMeet(values, other.values, textsMeet),
+    ),
+  )
+
+/** The segments of a pattern; `undefined` for a parameter. */
+function segmentsOf(pattern: string): (string | undefined)[] {
+  return pattern
+    .replace(/\/\*?$/, '')
+    .split('/')
+    .slice(1)
+    .map((segment) => {
+      const text = normalizePath(`/${segment}`).toLowerCase()
+      return segment.startsWith(':') || !/^\/[^/]+$/.test(text) ? undefined : text
+    })
+}
+
+function pathsMeet(one: string, other: string): boolean {
+  const [ones, others] = [segmentsOf(one), segmentsOf(other)]
+  const shared = Math.min(ones.length, others.length)
+  for (let index = 0; index < shared; index += 1) {
+    const [a, b] = [ones[index], others[index]]
+    if (a !== undefined && b !== undefined && a !== b) return false
+  }
+  if (ones.length === others.length) return true
+  return (ones.length < others.length ? one : other).endsWith('/*')
+}
+
+function botsApart(one: Condition['verifiedBot'], other: Condition['verifiedBot']): boolean {
+  if (one === undefined || other === undefined) return false
+  if (Array.isArray(one) && Array.isArray(other)) return noneMeet(one, other, equal)
+  return (one === false) !== (other === false)
+}
+
+function scoresApart(one: Condition['botScore'], other: Condition['botScore']): boolean {
+  if (!one || !other) return false
+  const from = Math.max(one.atLeast ?? 1, other.atLeast ?? 1)
+  return from >= Math.min(one.below ?? 100, other.below ?? 100)
+}

@@ -1,0 +1,151 @@
+/** The most requests of one client that a policy admits, and why it may bound none. */
+import type { Config, Policy } from '../../core/config/parse.ts'
+import type { Condition } from '../../core/config/schema/condition.ts'
+import type { KeyPart } from '../../core/config/schema/key.ts'
+import { covers } from '../covers.ts'
+import { disjoint } from '../disjoint.ts'
+import { holdsSecret } from '../lists.ts'
+import { countersOf, isAlwaysThere } from './counters.ts'
+import type { Expectation } from './options.ts'
+import { mostUnits } from './units.ts'
+
+/** Why a policy bounds nothing for some or all requests. */
+export type Gap =
+  | { why: 'shadow' | 'slots' | 'response' }
+  /** A field of its condition does not hold for every request. */
+  | { why: 'match'; field: keyof Condition }
+  /** An entry of `allow` exempts requests. */
+  | { why: 'allow'; entry: string }
+  /** Requests without this part are skipped, or each of its values has a counter. */
+  | { why: 'skip' | 'key'; part: KeyPart }
+  | { why: 'free' }
+
+/** The bound of a policy, or why it has none. */
+export type Bound = { policy: Policy } & ({ requests: number; gap?: undefined } | { gap: Gap })
+
+/** The requests of a condition that a policy bounds. */
+type Terms = Omit<Expectation, 'atMost'>
+
+/** The most requests that may pass, and the policies that bound them together. `Infinity` if none do. */
+export interface Most {
+  requests: number
+  policies: Policy[]
+}
+
+/** Most policies that bound the requests of one expectation together. */
+const MOST_PARTS = 4
+
+/**
+ * The most requests of an expectation that may pass: what one policy admits, or what several admit together of which each applies to a
+ * part of the requests.
+ */
+export function mostRequests(terms: Terms, config: Config, parts = MOST_PARTS): Most {
+  let most: Most = { requests: Number.POSITIVE_INFINITY, policies: [] }
+  const better = (requests: number, policies: Policy[]) => {
+    if (requests < most.requests) most = { requests, policies }
+  }
+  const { request } = terms
+  for (const policy of config.policies) {
+    const whole = boundOf(policy, terms, config)
+    if (!whole.gap) better(whole.requests, [policy])
+  }
+  if (parts === 1 || most.policies.length > 0) return most
+  for (const policy of config.policies) {
+    const part = boundOf(policy, terms, config, true)
+    if (part.gap) continue
+    const others = { ...request, not: [...(request.not ?? []), policy.match] }
+    const rest = mostRequests({ ...terms, request: others }, config, parts - 1)
+    better(part.requests + rest.requests, [policy, ...rest.policies])
+  }
+  return most
+}
+
+/**
+ * The bound of a policy for all requests of an expectation.
+ * @param inPart true for those of them that match the policy. Defaults to false
+ */
+export function boundOf(policy: Policy, terms: Terms, config: Config, inPart = false): Bound {
+  const { request } = terms
+  const field = inPart ? undefined : uncovered(policy.match, request)
+  if (field) return { policy, gap: { why: 'match', field } }
+  const entry = config.allow.find(
+    ({ policies, condition }) =>
+      (policies ?? [policy.name]).includes(policy.name) &&
+      !holdsSecret(condition) &&
+      !disjoint(request, condition),
+  )
+  if (entry) return { policy, gap: { why: 'allow', entry: entry.name } }
+  const { onMissingKey, key } = policy
+  const missing = key.find((part) => !isAlwaysThere(part, request))
+  if (missing && onMissingKey === 'skip') return { policy, gap: { why: 'skip', part: missing } }
+  const keys = missing && typeof onMissingKey === 'object' ? [key, onMissingKey.key] : [key]
+  return boundBy(policy, terms, keys, leastCost(policy, request))
+}
+
+/**
+ * The bound of a policy that applies to a request.
+ * @param keys the keys that it may count by
+ * @param cost the least that a request costs
+ */
+export function boundBy(policy: Policy, terms: Terms, keys: KeyPart[][], cost: number): Bound {
+  if (policy.mode === 'shadow') return { policy, gap: { why: 'shadow' } }
+  if (policy.countOnly || policy.cost.response || policy.cost.usage)
+    return { policy, gap: { why: 'response' } }
+  if (policy.algorithm === 'concurrency') return { policy, gap: { why: 'slots' } }
+  let counters = 0
+  for (const key of keys) {
+    const count = countersOf(key, policy, terms)
+    if (typeof count !== 'number') return { policy, gap: { why: 'key', part: count } }
+    counters += count
+  }
+  if (cost === 0) return { policy, gap: { why: 'free' } }
+  const units = mostUnits(largest(policy, terms.request), terms.inMs)
+  return { policy, requests: counters * Math.floor(units / cost) }
+}
+
+/** The first field of a policy's condition that some of the requests do not match. */
+function uncovered(match: Condition, request: Condition): keyof Condition | undefined {
+  if (covers(match, request)) return undefined
+  const fields = Object.entries(match).filter(([, value]) => value !== undefined)
+  const own = fields.map(([name, value]): [string, Condition] => {
+    // An exclusion that no request meets excludes nothing.
+    if (name !== 'not') return [name, { [name]: value }]
+    return [name, { not: match.not!.filter((one) => !disjoint(request, one)) }]
+  })
+  return own.find(([, condition]) => !covers(condition, request))?.[0] as
+    | keyof Condition
+    | undefined
+}
+
+/** The policy with the largest size that a request may have. */
+function largest(policy: Policy, request: Condition): Policy {
+  const { plan, limit, burstIsLimit, claim, algorithm } = policy
+  const names = plan && algorithm !== 'token-bucket' ? plansIn(plan, request) : undefined
+  const sizes = Object.entries(plan?.limits ?? {})
+    .filter(([name]) => names?.includes(name.toLowerCase()) ?? true)
+    .map(([, size]) => size)
+  const most = Math.max(limit, claim?.max ?? 0, ...sizes)
+  return { ...policy, limit: most, burst: burstIsLimit ? most : policy.burst }
+}
+
+/** The plans that the requests of a condition name in a header or a parameter, in lower case. */
+function plansIn({ key, table }: NonNullable<Policy['plan']>, request: Condition) {
+  if (table !== undefined || (key.source !== 'header' && key.source !== 'query')) return undefined
+  const values = request[key.source]?.find(({ name }) => name === key.name)?.values
+  return values?.some((text) => text.includes('*')) ? undefined : values
+}
+
+/** The least that a request may cost. */
+function leastCost({ cost }: Policy, request: Condition): number {
+  const reached: number[] = []
+  for (const { condition, cost: price } of cost.rules) {
+    if (disjoint(request, condition)) continue
+    reached.push(price)
+    if (covers(condition, request)) return Math.min(...reached)
+  }
+  return Math.min(...reached, ownCost(cost))
+}
+
+/** The least cost without a rule. A document may cost nothing, and a number in the body at least 1. */
+export const ownCost = ({ graphql, body, otherwise }: Policy['cost']): number =>
+  graphql ? 0 : body === undefined ? otherwise : Math.min(1, otherwise)

@@ -1,0 +1,180 @@
+/** One request of a client, and the requests beside it that conditions tell apart. */
+import { formatAddress, networkRange } from '../../core/base/ip.ts'
+import type { Config } from '../../core/config/parse.ts'
+import type { Condition } from '../../core/config/schema/condition.ts'
+import type { KeyPart } from '../../core/config/schema/key.ts'
+import { labelOf } from '../../core/program/key.ts'
+import { addressReader } from '../../core/request/client-address.ts'
+import { normalizePath } from '../../core/request/path.ts'
+import { RequestView } from '../../core/request/view.ts'
+
+/** A request in full: it has nothing that is not here. */
+export interface Sample {
+  method: string
+  host: string
+  path: string
+  header: Record<string, string>
+  query: Record<string, string>
+  ip: string
+  country?: string | undefined
+  asn?: number | undefined
+  ja4?: string | undefined
+  score?: number | undefined
+  /** The category of a verified bot; empty for another client. */
+  bot?: string | undefined
+  /** The labels of other key parts that have a value, such as `api-key`. */
+  parts: readonly string[]
+}
+
+export const plainSample: Sample = {
+  method: 'GET',
+  host: 'www.example.com',
+  path: '/',
+  header: {},
+  query: {},
+  ip: '203.0.113.7',
+  parts: [],
+}
+
+const runtime = { env: {}, context: undefined, waitUntil: () => {} }
+const readAddress = addressReader('cloudflare')
+
+/** The view that policies have of a sample. */
+export function viewOf(sample: Sample, config: Pick<Config, 'caseSensitivePaths'>): RequestView {
+  const { method, host, path, header, query, ip, country, asn, ja4, score, bot } = sample
+  const parameters = new URLSearchParams(query).toString()
+  const url = `https://${host}${path}${parameters && `?${parameters}`}`
+  const cf = {
+    ...(country && { country }),
+    ...(asn && { asn }),
+    botManagement: {
+      ...(ja4 && { ja4 }),
+      ...(score && { score }),
+      ...(bot !== undefined && { verifiedBot: bot !== '' }),
+    },
+    ...(bot && { verifiedBotCategory: bot }),
+  }
+  const headers = { ...header, 'cf-connecting-ip': ip }
+  const request = Object.assign(new Request(url, { method, headers }), { cf })
+  return new RequestView(request, runtime, config, readAddress)
+}
+
+/** Sources of key parts that a sample has in a field of its own. */
+const OWN = ['ip', 'method', 'host', 'path', 'path-parameter', 'country', 'asn', 'ja4', 'global']
+
+/** True if a key part has a value in a sample. */
+export function hasPart(sample: Sample, part: KeyPart): boolean {
+  const { source } = part
+  if (source === 'header' || source === 'query') return Boolean(sample[source][part.name])
+  if (source === 'country' || source === 'asn' || source === 'ja4') return Boolean(sample[source])
+  return OWN.includes(source) || sample.parts.includes(labelOf(part))
+}
+
+type Change = (sample: Sample) => Sample
+
+const withField =
+  (field: Partial<Sample>): Change =>
+  (sample) => ({ ...sample, ...field })
+
+const withNamed =
+  (field: 'header' | 'query', name: string, value: string | undefined): Change =>
+  (sample) => {
+    const { [name]: _, ...others } = sample[field]
+    return { ...sample, [field]: value === undefined ? others : { ...others, [name]: value } }
+  }
+
+/** A text that a pattern matches. */
+const plain = (pattern: string) => pattern.replaceAll('*', '')
+
+/** A path that a pattern matches. */
+const pathOf = (pattern: string) =>
+  normalizePath(pattern.replace(/\/\*$/, '/any').replace(/\/:(\w+)/g, '/$1'))
+
+/** The Fetch API sends no request with another method. */
+const isSendable = (method: string) => !/^(CONNECT|TRACE|TRACK)$/.test(method)
+
+const isAscii = (text: string) => /^[ -~]*$/.test(text)
+
+/** The requests that differ in one value from a sample, as far as a condition tells them apart. */
+export function changesFor(condition: Condition): Change[] {
+  const { method = [], host = [], path = [], country = [], asn = [], ip = [], ja4 = [] } = condition
+  const { header = [], query = [], verifiedBot, botScore, not = [] } = condition
+  const named = (field: 'header' | 'query', all: NonNullable<Condition['header']>) =>
+    all.flatMap(({ name, values = [] }) => [
+      withNamed(field, name, undefined),
+      ...['other', ...values.map(plain).filter(isAscii)].map((value) =>
+        withNamed(field, name, value),
+      ),
+    ])
+  const bots = Array.isArray(verifiedBot) ? verifiedBot : ['Other']
+  const { atLeast = 1, below = 100 } = botScore ?? {}
+  return [
+    ...method.filter(isSendable).map((one) => withField({ method: one })),
+    ...host.map((one) => withField({ host: one.replace(/^\*/, 'www') })),
+    ...path.map((one) => withField({ path: pathOf(one) })),
+    ...country.map((one) => withField({ country: one })),
+    ...asn.map((one) => withField({ asn: one })),
+    ...ip
+      .flatMap((one) => networkRange(one)!)
+      .map((address) => withField({ ip: formatAddress(address) })),
+    ...ja4.map((one) => withField({ ja4: plain(one) })),
+    ...named('header', header),
+    ...named('query', query),
+    ...(verifiedBot === undefined ? [] : ['', ...bots].map((bot) => withField({ bot }))),
+    ...(botScore
+      ? [atLeast, atLeast - 1, below - 1, below].map((score) =>
+          withField({ score: score > 0 && score < 100 ? score : undefined }),
+        )
+      : []),
+    ...not.flatMap(changesFor),
+  ]
+}
+
+/** The requests that differ in a key part from a sample: with it, and without it. */
+export function changesForPart(part: KeyPart): Change[] {
+  if (part.source === 'header' || part.source === 'query') {
+    const { source, name } = part
+    return [undefined, 'some'].map((value) => withNamed(source, name, value))
+  }
+  if (OWN.includes(part.source)) return []
+  const label = labelOf(part)
+  return [
+    (sample) => ({ ...sample, parts: sample.parts.filter((one) => one !== label) }),
+    (sample) => ({ ...sample, parts: [...new Set([...sample.parts, label])] }),
+  ]
+}
+
+/** Requests that no condition names. */
+export const usualChanges: Change[] = [
+  ...['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'].map((method) => withField({ method })),
+  ...['/', '/any'].map((path) => withField({ path })),
+  ...['203.0.113.7', '2001:db8::7'].map((ip) => withField({ ip })),
+  withField({ host: 'www.example.com' }),
+  ...[undefined, 'US', 'NZ'].map((country) => withField({ country })),
+  ...[undefined, 64_496, 65_551].map((asn) => withField({ asn })),
+  withField({ ja4: undefined }),
+  withField({ score: undefined }),
+  withField({ bot: undefined }),
+]
+
+/** A sample in words: `POST /login with X-Plan: free, from 10.0.0.1`. */
+export function describe(sample: Sample, names: readonly string[]): string {
+  const { method, host, path, header, query, ip, country, asn, bot, score, ja4, parts } = sample
+  const parameters = new URLSearchParams(query).toString()
+  const absent = names.filter((name) => header[name] === undefined)
+  const extras = [
+    ...Object.entries(header).map(([name, value]) => `with ${name}: ${value}`),
+    ...parts.map((label) => `with a value for ${label}`),
+    ...absent.map((name) => `without ${name}`),
+    ...(host === plainSample.host ? [] : [`to ${host}`]),
+    ...(ip === plainSample.ip ? [] : [`from ${ip}`]),
+    ...(country ? [`from ${country}`] : []),
+    ...(asn ? [`from AS${asn}`] : []),
+    ...(bot ? [`from a verified bot (${bot})`] : []),
+    ...(score ? [`with the bot score ${score}`] : []),
+    ...(ja4 ? [`with the JA4 ${ja4}`] : []),
+  ]
+  return [`${method} ${path}${parameters && `?${parameters}`}`, extras.join(', ')]
+    .filter(Boolean)
+    .join(' ')
+}

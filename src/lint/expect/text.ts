@@ -1,0 +1,66 @@
+/** Expectations in words. */
+import { labelOf } from '../../core/program/key.ts'
+import type { Bound, Gap } from './bound.ts'
+import type { Expectation } from './options.ts'
+
+const UNITS = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1_000],
+] as const
+
+/** `90s`, `1h`. */
+export function spanText(ms: number): string {
+  const [unit, size] = UNITS.find(([, size]) => ms % size === 0) ?? ['ms', 1]
+  return `${ms / size}${unit}`
+}
+
+const few = (values: readonly unknown[]) =>
+  values.length > 3 ? `${values.slice(0, 3).join(', ')}, …` : values.join(', ')
+
+/** `POST /login by ip`: the requests of one client. */
+export function titleOf({ request, per }: Pick<Expectation, 'request' | 'per'>): string {
+  const { method, path, ...others } = request
+  // The parser adds HEAD to GET.
+  const methods = method?.filter((name) => name !== 'HEAD' || !method.includes('GET'))
+  const more = Object.entries(others).flatMap(([field, value]) =>
+    value === undefined ? [] : field,
+  )
+  const what = [few(methods ?? []), few(path ?? [])].filter(Boolean).join(' ') || 'every request'
+  const where = more.length > 0 ? ` (${more.join(', ')} as written)` : ''
+  return `${what}${where} by ${per.map(labelOf).join(' + ')}`
+}
+
+const partText = (gap: Extract<Gap, { part: unknown }>) => labelOf(gap.part)
+
+/** Why a policy does not bound a request, as the end of a sentence that begins with its name. */
+export function gapText(gap: Gap): string {
+  switch (gap.why) {
+    case 'shadow':
+      return 'is in shadow and refuses nothing'
+    case 'slots':
+      return 'limits how many are in flight, and not how many pass'
+    case 'response':
+      return 'refunds by the response'
+    case 'free':
+      return 'charges nothing for it'
+    case 'match':
+      return `does not match (${gap.field})`
+    case 'allow':
+      return `is skipped by ${gap.entry.startsWith('allow[') ? gap.entry : `allow "${gap.entry}"`}`
+    case 'skip':
+      return `skips a request without ${partText(gap)} (onMissingKey)`
+    case 'key':
+      return `counts by ${partText(gap)}, and each value gets a quota of its own`
+  }
+}
+
+const LISTED = 4
+
+/** Why no policy bounds a request. */
+export function gapsText(bounds: readonly Bound[]): string {
+  const gaps = bounds.flatMap(({ policy, gap }) => (gap ? `"${policy.name}" ${gapText(gap)}` : []))
+  const more = gaps.length > LISTED ? `; and ${gaps.length - LISTED} more` : ''
+  return gaps.length > 0 ? `${gaps.slice(0, LISTED).join('; ')}${more}` : 'there is no policy'
+}
