@@ -55,7 +55,10 @@ const all: Check[] = [
   [
     'types',
     () =>
-      run('tsc', '-p', '.') ?? run('tsc', '-p', 'src') ?? run('tsc', '-p', 'cli/dashboard/page'),
+      run('tsc', '-p', '.') ??
+      run('tsc', '-p', 'src') ??
+      run('tsc', '-p', 'cli/dashboard/page') ??
+      run('tsc', '-p', 'site/playground'),
   ],
   ['lint and format', () => run('biome', 'check')],
   policies,

@@ -198,7 +198,7 @@ export function packageViolations(file: string, text: string, manifest: Manifest
   })
 }
 
-const folders = ['src', 'cli', 'dev', 'packages', 'bench', 'test', 'examples']
+const folders = ['src', 'cli', 'dev', 'site', 'packages', 'bench', 'test', 'examples']
 
 /** All violations in src and packages, and all import cycles in the repository. */
 export async function checkImports(root: string): Promise<string[]> {

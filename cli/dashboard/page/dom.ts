@@ -85,3 +85,24 @@ export function showOptions(select: HTMLSelectElement, options: [value: string, 
   )
   if (options.some(([one]) => one === value)) select.value = value
 }
+
+/** Lets users of a keyboard scroll tables that are wider than the page. */
+export function scrollByKeys() {
+  const sized = new ResizeObserver((changes) => {
+    for (const { target } of changes) {
+      const place = target.closest<HTMLElement>('.scroll')!
+      const isWide = place.scrollWidth > place.clientWidth
+      if (isWide === place.hasAttribute('tabindex')) continue
+      if (!isWide) place.removeAttribute('tabindex')
+      else {
+        place.tabIndex = 0
+        place.setAttribute('role', 'region')
+        place.setAttribute('aria-label', 'Table that scrolls')
+      }
+    }
+  })
+  for (const place of document.querySelectorAll('.scroll')) {
+    sized.observe(place)
+    sized.observe(place.firstElementChild!)
+  }
+}

@@ -60,6 +60,10 @@ export interface Rates {
   dollarsAMonth: number
 }
 
+/** The price of a month of 30 days at a rate of billed commands a second. */
+export const dollarsAMonth = (commandsPerSecond: number): number =>
+  commandsPerSecond * MONTH_S * DOLLARS_PER_COMMAND
+
 export function rates({ now, total, slots }: Stats): Rates {
   const from = Math.floor((now - RATE_MS) / SLOT_MS) * SLOT_MS
   const recent = byOutcome(slots.filter((one) => one.from >= from).flatMap(({ series }) => series))
@@ -73,7 +77,7 @@ export function rates({ now, total, slots }: Stats): Rates {
     refused: refusedIn(recent) / (decisionsIn(recent) || 1),
     calls: each(total.store.calls),
     commands,
-    dollarsAMonth: perSecond * commands * MONTH_S * DOLLARS_PER_COMMAND,
+    dollarsAMonth: dollarsAMonth(perSecond * commands),
   }
 }
 

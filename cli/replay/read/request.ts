@@ -63,11 +63,15 @@ const CONTROLS: Record<string, string> = {
   v: '\v',
 }
 
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
+
 /** Replaces the escapes of Apache and nginx. Bytes above 127 are UTF-8. */
 export const unescapeField = (text: string): string =>
   text.replace(/((?:\\x[\da-f]{2})+)|\\(.)/gi, (_, bytes, character) =>
     bytes
-      ? Buffer.from(bytes.replaceAll(/\\x/gi, ''), 'hex').toString()
+      ? utf8.decode(
+          Uint8Array.from<string>(bytes.match(/[\da-f]{2}/gi), (hex) => Number.parseInt(hex, 16)),
+        )
       : (CONTROLS[character] ?? character),
   )
 

@@ -1,0 +1,19 @@
+/** The features that a configuration in the playground may call. */
+import type { Feature } from '../../../src/core/feature.ts'
+import { bans } from '../../../src/features/bans/index.ts'
+import { leases } from '../../../src/features/leases/index.ts'
+import { observe } from '../../../src/features/observe/index.ts'
+import { overrides } from '../../../src/features/overrides/index.ts'
+import { refusals } from '../../../src/features/refusals/index.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: each checks its arguments
+export const features: Record<string, (...given: any[]) => unknown> = {
+  bans,
+  leases,
+  overrides,
+  refusals,
+  observe,
+}
+
+/** The features that a Worker has by default. */
+export const byDefault: Feature[] = [bans(), leases(), overrides(), refusals()]

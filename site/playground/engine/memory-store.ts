@@ -1,0 +1,76 @@
+/** The store of the playground: the state machine of `sluice/durable-objects` in memory. */
+import type { OwnStore, StoreClient } from '../../../src/core/base/commands.ts'
+import type { Limit, Store, StoreReply, StoreRequest } from '../../../src/core/connection/store.ts'
+import { billOf } from '../../../src/features/observe/bill.ts'
+import { decideList } from '../../../src/stores/durable-objects/decide.ts'
+import type { Parts, Slots } from '../../../src/stores/durable-objects/record.ts'
+
+/** What the same calls cost with Redis. */
+export interface Bill {
+  calls: number
+  commands: number
+}
+
+const noParts = (): Parts => {
+  const logs = new Map<string, readonly number[]>()
+  const slots = new Map<string, readonly Slots[]>()
+  return {
+    record: new Map(),
+    log: (tag) => logs.get(tag) ?? [],
+    setLog: (tag, times) => void logs.set(tag, times),
+    slots: (tag) => slots.get(tag) ?? [],
+    setSlots: (tag, list) => void slots.set(tag, list),
+  }
+}
+
+/** Names the states of a limit by its subject too. One record then holds all subjects, and a request of several is charged at once, as in Redis. */
+function inOneRecord(limit: Limit): Limit {
+  const named = <T extends { tag: string }>(one: T): T => ({
+    ...one,
+    tag: `${limit.subject} ${one.tag}`,
+  })
+  const { terms, penalty } = limit
+  return { ...limit, terms: named(terms), ...(penalty && { penalty: named(penalty) }) }
+}
+
+/**
+ * Makes the field `store` of a configuration.
+ * @param bill counts the calls and the commands that Upstash would bill for them
+ * @param sendsTime true with `clock: 'edge'`
+ */
+export function memoryStore(bill: Bill, sendsTime: boolean): StoreClient {
+  const parts = noParts()
+
+  function answer(lists: StoreRequest[][]): StoreReply[] {
+    const now = Date.now()
+    const replies = lists.map((list): StoreReply => {
+      const own = list.map((request) => ({ ...request, limits: request.limits.map(inOneRecord) }))
+      return { decidedAt: now, states: decideList(parts, own, now) }
+    })
+    // Looks of the page itself are not part of the bill.
+    if (lists.flat().some(({ mode }) => mode !== 'peek')) {
+      bill.calls += 1
+      bill.commands += billOf({ lists }, replies, sendsTime)
+    }
+    return replies
+  }
+
+  const store: Store = {
+    decide: async (list) => answer([list])[0]!,
+    decideEach: async (lists) => answer(lists),
+  }
+  const own: OwnStore<Store> = {
+    binding: 'PLAYGROUND',
+    batching: false,
+    problems: () => [],
+    check: () => {},
+    create: () => store,
+    spread: ([only]) => only!,
+  }
+  return {
+    own: own as OwnStore,
+    connect() {
+      throw new Error('The playground has no database.')
+    },
+  }
+}

@@ -1,0 +1,188 @@
+/** The engine of the playground, without a browser. */
+import { describe, expect, test } from 'vitest'
+import { readConfig } from '../../site/playground/editor/read-config.ts'
+import { answer, marksOf, type Played } from '../../site/playground/engine/answer.ts'
+import { mostWithin } from '../../site/playground/engine/figures.ts'
+import { simulate } from '../../site/playground/engine/simulate.ts'
+import { arrivalsOf, START } from '../../site/playground/engine/traffic.ts'
+import { examples } from '../../site/playground/scenarios.ts'
+import { fragmentOf, stateOf } from '../../site/playground/state.ts'
+import type { ConfigOptions } from '../../src/core/config/options.ts'
+import { comparable, onModel, scenarios } from '../support/playground.ts'
+
+const played = async (state: (typeof scenarios)[string], watched?: string) =>
+  (await answer({ kind: 'play', scenario: { ...state, watched } })) as Played
+const optionsOf = (text: string) => readConfig(text).value as ConfigOptions
+const exampleOf = (name: string) => scenarios[name]!
+
+test.each(Object.keys(scenarios))(
+  'The engine decides each request as the oracle does: %s.',
+  async (name) => {
+    const { served } = await played(exampleOf(name))
+    const decisions = served.map(({ decision }) => comparable(decision.allowed, decision.limits))
+    expect(decisions.length).toBeGreaterThan(20)
+    expect(decisions).toEqual(onModel(exampleOf(name)))
+  },
+)
+
+test('The real time is back after a simulation.', async () => {
+  const { now } = Date
+  await played(exampleOf('fixed-window'))
+  expect(Date.now).toBe(now)
+})
+
+describe('the worst case of each algorithm is what its page says', () => {
+  test.each([
+    ['fixed-window', 20],
+    ['sliding-window', 19],
+    ['sliding-log', 10],
+    ['token-bucket', 69],
+  ])('%s: %i units in a minute', async (name, most) => {
+    expect((await played(exampleOf(name))).summary.most).toBe(most)
+  })
+
+  test('Slots: never more in flight than the limit.', async () => {
+    const { served } = await played(exampleOf('concurrency'))
+    const admitted = served.filter(({ decision }) => decision.allowed)
+    const inFlight = admitted.map(
+      ({ arrival: { at } }) =>
+        admitted.filter(({ arrival }) => arrival.at <= at && at < arrival.at + arrival.durationMs)
+          .length,
+    )
+    expect(Math.max(...inFlight)).toBe(2)
+    expect(admitted.length).toBeGreaterThan(10)
+  })
+})
+
+test('The traffic runs under each algorithm, in the order of the documentation.', async () => {
+  const { compared, summary } = await played(exampleOf('fixed-window'))
+  expect(compared.map(({ title }) => title)).toEqual([
+    'fixed-window',
+    'sliding-window',
+    'sliding-log',
+    'token-bucket',
+    'gcra',
+  ])
+  expect(compared[0]).toMatchObject({ summary })
+})
+
+test('A policy that an algorithm cannot have says why.', async () => {
+  const state = { ...exampleOf('fixed-window') }
+  state.text = `defineConfig({ policies: [{ name: 'a', algorithm: 'fixed-window', limit: 20000, window: '1m' }] })`
+  const { compared } = await played(state)
+  expect(compared.find(({ title }) => title === 'sliding-log')).toMatchObject({
+    problem: expect.stringContaining('at most 10000 with sliding-log'),
+  })
+})
+
+test('The bill counts the commands of an admitted and of a refused request, and none of a denial that is cached.', async () => {
+  const arrivals = arrivalsOf(
+    { ...examples[0]!.traffic, requests: 4 },
+    { windowMs: 60_000, limit: 1 },
+  )
+  const options = optionsOf(
+    `defineConfig({ policies: [{ name: 'a', algorithm: 'fixed-window', limit: 1, window: '1h' }] })`,
+  )
+  const at = (...ms: number[]) => ms.map((one) => ({ ...arrivals[0]!, at: START + one }))
+  expect((await simulate(options, at(0))).bill).toEqual({ calls: 1, commands: 4 })
+  expect((await simulate(options, at(0, 1))).bill).toEqual({ calls: 2, commands: 7 })
+  expect((await simulate(options, at(0, 1, 2, 3))).bill).toEqual({ calls: 2, commands: 7 })
+})
+
+test('The most units within a window count each client by itself, and the cost of a request.', async () => {
+  const options = optionsOf(
+    `defineConfig({ policies: [{ name: 'a', limit: 100, window: '1m', cost: 3 }] })`,
+  )
+  const [one] = arrivalsOf(examples[0]!.traffic, { windowMs: 60_000, limit: 10 })
+  const arrivals = [0, 10, 20, 1000].map((at, n) => ({
+    ...one!,
+    at: START + at,
+    ip: n === 1 ? '203.0.113.9' : '203.0.113.1',
+  }))
+  const { served } = await simulate(options, arrivals)
+  expect(mostWithin(served, 1000)).toBe(6) // the interval is half-open
+  expect(mostWithin(served, 1001)).toBe(9)
+})
+
+test('A log that is pasted in is played at its own times, with its own clients and paths.', async () => {
+  const line = (second: number, ip: string, path: string) =>
+    `${ip} - - [24/Nov/2026:12:00:${String(second).padStart(2, '0')} +0000] "POST ${path} HTTP/1.1" 200 5 "-" "curl/8"`
+  const log = [
+    line(3, '198.51.100.2', '/login'),
+    line(1, '198.51.100.1', '/login'),
+    line(2, '198.51.100.1', '/login'),
+    'no request',
+  ].join('\n')
+  const state = exampleOf('several-limits')
+  const { served, note, from, to } = await played({
+    ...state,
+    text: state.text.replace('limit: 5', 'limit: 1'),
+    traffic: { ...state.traffic, pattern: 'log' },
+    log: `${Array(30)
+      .fill(line(4, '198.51.100.3', '/'))
+      .join('\n')}\n${log}`,
+  })
+  expect(served.slice(0, 3).map(({ status, arrival }) => [arrival.ip, status])).toEqual([
+    ['198.51.100.1', 200],
+    ['198.51.100.1', 429],
+    ['198.51.100.2', 200],
+  ])
+  expect(note).toBe('Combined Log Format, 33 requests. 1 lines are not requests.')
+  expect(to - from).toBe(3000)
+})
+
+test('A client reads the fields and the body of a refusal.', async () => {
+  const { served } = await played(exampleOf('fixed-window'))
+  const refused = served.find(({ decision }) => !decision.allowed)!
+  expect(Object.fromEntries(refused.fields)).toMatchObject({
+    ratelimit: '"per-ip";r=0;t=59',
+    'retry-after': '59',
+  })
+  expect(JSON.parse(refused.body!)).toMatchObject({ 'violated-policies': ['per-ip'] })
+})
+
+test('A request is explained by the text of sluice explain.', async () => {
+  const { text } = exampleOf('several-limits')
+  const [arrival] = arrivalsOf(exampleOf('several-limits').traffic, { windowMs: 60_000, limit: 60 })
+  const said = await answer({ kind: 'explain', text, arrival: { ...arrival!, method: 'GET' } })
+  expect(said).toContain('the method is GET, the policy matches POST')
+})
+
+test('Errors of the configuration are marks, and nothing is played.', async () => {
+  const text = `defineConfig({ policies: [{ name: 'a', limt: 5, window: '1m' }] })`
+  expect(marksOf(text).map(({ severity, message }) => [severity, message])).toContainEqual([
+    'error',
+    'policies[0].limt: unknown field (in "a") Did you mean limit?',
+  ])
+  expect(await played({ ...exampleOf('fixed-window'), text })).toMatchObject({
+    problem: expect.stringContaining('policies[0].limit'),
+  })
+})
+
+test('A finding of the linter is a warning at its field.', () => {
+  const text = `defineConfig({ policies: [{ name: 'a', limit: 5, window: '1m', key: 'global' }] })`
+  const [mark] = marksOf(text)
+  expect(mark).toMatchObject({ severity: 'warning', code: 'global-key' })
+  expect(text.slice(mark!.from, mark!.to)).toMatch(/^\{ name: 'a'.*\}$|^key: 'global'$/)
+})
+
+describe('the address', () => {
+  test('An example has its name as the fragment.', async () => {
+    expect(await fragmentOf(exampleOf('gcra'))).toBe('gcra')
+    expect(await stateOf('gcra')).toEqual(exampleOf('gcra'))
+  })
+
+  test('Another state goes through its fragment unchanged.', async () => {
+    const state = { ...exampleOf('many clients and a cost'), log: 'ä\n"' }
+    const fragment = await fragmentOf(state)
+    expect(fragment).toMatch(/^s=[\w-]+$/)
+    expect(await stateOf(fragment)).toEqual(state)
+  })
+
+  test('A damaged address says so, and one with other values gets those of the first example.', async () => {
+    await expect(stateOf('s=AAAA')).rejects.toThrow('The address is damaged')
+    const strange = { text: 5, traffic: { requests: 1e9, pattern: 'x', url: 7 }, log: null }
+    const fragment = await fragmentOf(strange as never)
+    expect(await stateOf(fragment)).toEqual(exampleOf('sliding-window'))
+  })
+})

@@ -1,0 +1,205 @@
+/** The page of the playground in a real browser. */
+import axe from 'axe-core'
+import type { Browser, Page } from 'puppeteer-core'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { bundlePlayground } from '../../dev/site/playground.ts'
+import { fragmentOf, type PageState } from '../../site/playground/state.ts'
+import { launchBrowser, openPage, pairsOf, rowsOf, textOf, waitUntil } from '../support/browser.ts'
+import { isLong } from '../support/long.ts'
+import { onModel, scenarios } from '../support/playground.ts'
+import { type StaticSite, serveFiles } from '../support/static-site.ts'
+
+let browser: Browser
+let site: StaticSite
+const opened: Page[] = []
+
+beforeAll(async () => {
+  const files = await bundlePlayground()
+  site = await serveFiles((path) => files.get(path.replace('playground/', '')))
+  browser = await launchBrowser()
+})
+afterEach(async () => {
+  for (const page of opened.splice(0)) await page.close()
+})
+afterAll(async () => {
+  await browser?.close()
+  await site?.close()
+})
+
+const isPlayed = `document.body.dataset.played === 'yes'`
+
+async function open(fragment: string, size = {}) {
+  const { page, mistakes } = await openPage(browser, `${site.url}/playground/#${fragment}`, size)
+  opened.push(page)
+  await waitUntil(page, isPlayed)
+  return { page, mistakes }
+}
+
+const openState = async (state: PageState) => open(await fragmentOf(state))
+const exampleOf = (name: string) => scenarios[name]!
+
+/** What the page says about each request: moves the slider to each of them. */
+const readRequests = (page: Page) =>
+  page.evaluate(`(() => {
+    const slider = document.getElementById('at')
+    return Array.from({ length: Number(slider.max) + 1 }, (_, n) => {
+      slider.value = String(n)
+      slider.dispatchEvent(new Event('input'))
+      const response = document.getElementById('fields').textContent
+      const body = /\\n\\n(.*)$/s.exec(response)
+      return {
+        title: document.getElementById('request-title').textContent,
+        status: Number(/^HTTP\\/1\\.1 (\\d+)/.exec(response)[1]),
+        waitMs: body ? JSON.parse(body[1]).retryAfterMs : 0,
+        left: [...document.querySelectorAll('#request div')].slice(1).map((one) => one.textContent),
+      }
+    })
+  })()`) as Promise<{ title: string; status: number; waitMs: number; left: string[] }[]>
+
+/** In `npm run test:long` all of them; engine.test.ts compares all of them without a browser. */
+const compared = Object.entries(scenarios).filter((_, n) => isLong || n % 4 === 0)
+
+test.each(compared)('The numbers on the page are those of the oracle: %s.', async (_, state) => {
+  const expected = onModel(state)
+  const { page, mistakes } = await openState(state)
+  const admitted = expected.filter(({ allowed }) => allowed).length
+  expect(await pairsOf(page, '#figures')).toMatchObject({
+    requests: String(expected.length),
+    admitted: String(admitted),
+    refused: String(expected.length - admitted),
+  })
+  const shown = await readRequests(page)
+  expect(shown.map(({ status, waitMs }) => [status, waitMs])).toEqual(
+    expected.map(({ allowed, states }) => [
+      allowed ? 200 : 429,
+      allowed ? 0 : Math.max(...states.map(({ retryAfterMs }) => retryAfterMs!)),
+    ]),
+  )
+  const first = expected.findIndex(({ allowed }) => allowed)
+  const { policy, remaining } = expected[first]!.states[0]!
+  expect(shown[first]!.left[0]).toMatch(new RegExp(`^${policy}${remaining} of `))
+  expect(mistakes).toEqual([])
+})
+
+describe('the editor', () => {
+  test('A change of the text is marked and played, and changes the address.', async () => {
+    const { page, mistakes } = await open('fixed-window')
+    await replaceText(page, `defineConfig({ policies: [{ name: 'a', limit: 30, window: '1m' }] })`)
+    await waitUntil(
+      page,
+      `document.querySelector('#figures dd + dd, #figures')?.textContent.includes('30 units')`,
+    )
+    expect(await page.evaluate('location.hash')).toMatch(/^#s=/)
+    expect(await textOf(page, '#marks-title')).toBe('The linter has no findings.')
+    expect(mistakes).toEqual([])
+  })
+
+  test('An error is marked at its place, and a click selects the place.', async () => {
+    const { page } = await open('fixed-window')
+    await replaceText(page, `defineConfig({ policies: [{ name: 'a', limt: 30, window: '1m' }] })`)
+    await waitUntil(page, `document.querySelector('.cm-lintRange-error')`)
+    await waitUntil(
+      page,
+      `/policies\\[0\\]\\.lim/.test(document.getElementById('problem').textContent)`,
+    )
+    await page.evaluate(
+      `[...document.querySelectorAll('#marks button')].find((one) => /limt/.test(one.textContent)).click()`,
+    )
+    expect(await page.evaluate('String(getSelection())')).toBe('limt: 30')
+  })
+
+  test('The schema completes a field, with its documentation.', async () => {
+    const { page } = await open('fixed-window')
+    await replaceText(page, 'defineConfig({ policies: [{ onSt')
+    await page.keyboard.type('o')
+    await waitUntil(page, `document.querySelector('.cm-tooltip-autocomplete')`)
+    await waitUntil(page, `document.querySelector('.cm-completionInfo')`)
+    expect(await textOf(page, '.cm-tooltip-autocomplete li')).toBe('onStoreError')
+    expect(await textOf(page, '.cm-completionInfo')).toContain('Default:')
+  })
+
+  test('Code of an address does not run.', async () => {
+    const text = `globalThis.hacked = 1; document.title = 'x'
+defineConfig({ policies: [{ name: 'a', limit: alert(1), window: '1m' }] })`
+    const { page, mistakes } = await openState({ ...exampleOf('fixed-window'), text })
+    expect(await textOf(page, '#problem')).toContain('The playground has no alert()')
+    expect(await page.evaluate('[typeof globalThis.hacked, document.title]')).toEqual([
+      'undefined',
+      'Sluice playground',
+    ])
+    expect(mistakes).toEqual([])
+  })
+})
+
+test('A damaged address is said on the page.', async () => {
+  const { page } = await openPage(browser, `${site.url}/playground/#s=AAAA`)
+  opened.push(page)
+  await waitUntil(page, `document.getElementById('failure').textContent`)
+  expect(await textOf(page, '#failure')).toContain('The address is damaged')
+})
+
+test('A request is explained when the explanation is opened.', async () => {
+  const { page } = await open('several-limits')
+  await page.click('summary')
+  await waitUntil(page, `document.getElementById('why').textContent`)
+  expect(await textOf(page, '#why')).toContain('POST https://www.example.com/login')
+})
+
+test('The quota of another client can be chosen.', async () => {
+  const { page } = await openState(exampleOf('many clients and a cost'))
+  const before = await page.evaluate(`document.querySelector('#timeline .quota').getAttribute('d')`)
+  const other = await page.evaluate(`document.querySelectorAll('#watched option')[3].value`)
+  await page.select('#watched', other as string)
+  await waitUntil(page, isPlayed)
+  await waitUntil(
+    page,
+    `document.querySelector('#timeline svg').getAttribute('aria-label').includes('${other}')`,
+  )
+  expect(
+    await page.evaluate(`document.querySelector('#timeline .quota').getAttribute('d')`),
+  ).not.toBe(before)
+})
+
+test('The same traffic is shown under five algorithms.', async () => {
+  const { page } = await open('fixed-window')
+  const rows = await rowsOf(page, '#compared')
+  expect(rows.map(([title, , admitted, , most]) => [title, admitted, most])).toEqual([
+    ['fixed-window', '20', '20'],
+    ['sliding-window', '19', '19'],
+    ['sliding-log', '10', '10'],
+    ['token-bucket', '19', '19'],
+    ['gcra', '9', '9'],
+  ])
+})
+
+describe.each([390, 1280])('at a width of %i px', (width) => {
+  test.each(['light', 'dark'] as const)(
+    'In the scheme %s nothing overflows, and axe finds no violation.',
+    async (value) => {
+      const { page, mistakes } = await open('several-limits', { width })
+      await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value }])
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
+      expect(await violations(page)).toEqual([])
+      expect(mistakes).toEqual([])
+    },
+  )
+})
+
+/** Types over the whole text, as a paste does. */
+async function replaceText(page: Page, text: string) {
+  await page.click('.cm-content')
+  await page.keyboard.down('Control')
+  await page.keyboard.press('a')
+  await page.keyboard.up('Control')
+  await page.keyboard.press('Backspace')
+  // Without the brackets that the editor closes by itself.
+  await page.keyboard.sendCharacter(text)
+}
+
+/** The violations that axe finds, one line for each. */
+async function violations(page: Page): Promise<string[]> {
+  await page.evaluate(axe.source)
+  return page.evaluate(
+    `axe.run().then(({ violations }) => violations.map(({ id, impact, nodes }) => id + ' (' + impact + '): ' + nodes.map(({ target }) => target).join(', ')))`,
+  ) as Promise<string[]>
+}
