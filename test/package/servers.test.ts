@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { freePort, startBridge, startRedis } from 'sluice-upstash-bridge'
 import { expect, onTestFinished, test } from 'vitest'
+import { read } from '../support/pages.ts'
 import { type ConsumerOptions, createConsumer, type StartedProgram } from './support/consumer.ts'
 import { expectOneRefusal } from './support/eleven.ts'
 
@@ -37,6 +38,12 @@ app.get('/', (c) => c.text(\`\${c.var.rateLimit.limits[0]?.remaining} left\`))
 ${serve}
 `
 
+/** Deno with the permissions that the guide names. */
+const DENO = [
+  ...['deno', 'run', '--node-modules-dir=manual', '--allow-net'],
+  /--allow-env=\S+/.exec(read('docs/guides/deno.md'))![0],
+]
+
 /** The setting for a server behind a proxy on this machine, as code. */
 const LOCAL_PROXY = "{ forwardedFor: { trustedProxies: ['127.0.0.0/8'] } }"
 
@@ -45,6 +52,12 @@ const manifest = (...scripts: string[]) =>
     type: 'module',
     allowScripts: Object.fromEntries(scripts.map((name) => [name, true])),
   })
+
+/** The program of a guide. */
+const guide = (page: string) =>
+  /^```ts [a-z]+-server\n(.*?)^```/ms
+    .exec(read(page))![1]!
+    .replace("policies: [{ name: 'per-ip',", "deadline: '10s', policies: [{ name: 'ten',")
 
 const projects: Record<string, ServerProject> = {
   'A Hono app on Bun limits requests by the address that a trusted proxy sends.': {
@@ -68,8 +81,18 @@ const projects: Record<string, ServerProject> = {
         "Deno.serve({ port: Number(Deno.env.get('PORT')), hostname: '127.0.0.1' }, app.fetch)",
       ),
     },
-    command: ['deno', 'run', '--node-modules-dir=manual', '--allow-net', '--allow-env', 'main.ts'],
+    command: [...DENO, 'main.ts'],
     behindProxy: true,
+  },
+  'The server of the guide for Bun limits requests by the address of the connection.': {
+    packages: ['bun@1.4.5'],
+    files: { 'package.json': manifest('bun'), 'main.ts': guide('docs/guides/bun.md') },
+    command: ['bun', 'main.ts'],
+  },
+  'The server of the guide for Deno limits requests by the address of the connection.': {
+    packages: ['deno@2.9.6'],
+    files: { 'package.json': manifest('deno'), 'main.ts': guide('docs/guides/deno.md') },
+    command: [...DENO, 'main.ts'],
   },
   'A Hono app on Node 24 with @hono/node-server limits requests by the address of the connection.':
     {

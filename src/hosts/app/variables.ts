@@ -7,7 +7,8 @@ import { isCloudflare } from '../../core/base/runtime.ts'
 export function variablesFor(given: object = {}): Record<string, unknown> {
   if (isComplete(given)) return given as Record<string, unknown>
   const { process } = globalThis as { process?: { env?: object } }
-  return { ...process?.env, ...given }
+  // A prototype, and not a copy: Deno asks for a permission for each variable that is read.
+  return { __proto__: process?.env, ...given } as object as Record<string, unknown>
 }
 
 const isOnCloudflare = isCloudflare()
