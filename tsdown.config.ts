@@ -17,6 +17,7 @@ const entries = {
   proxies: 'src/features/proxies/index.ts',
   refusals: 'src/features/refusals/index.ts',
   shards: 'src/features/shards/index.ts',
+  verify: 'src/features/verify/index.ts',
   upstash: 'src/stores/upstash.ts',
   'durable-objects': 'src/stores/durable-objects/index.ts',
   node: 'src/hosts/node/node.ts',

@@ -37,6 +37,11 @@ export const commands: Command[] = [
     run: async (args, call) => (await import('./replay.ts')).main(args, call),
   },
   {
+    name: 'verify',
+    about: 'prove that a deployment limits',
+    run: async (args, call) => (await import('./verify.ts')).main(args, call),
+  },
+  {
     name: 'dashboard',
     about: 'show live what a Worker admits and refuses',
     run: async (args, call) => (await import('./dashboard.ts')).main(args, call),

@@ -54,7 +54,7 @@ const rooms: Record<string, Room> = {
       'core',
       ...core('base', 'config', 'request', 'decide', 'respond'),
       'api',
-      ...['bans', 'leases', 'overrides', 'refusals'].map((name) => `features/${name}`),
+      ...['bans', 'leases', 'overrides', 'refusals', 'verify'].map((name) => `features/${name}`),
       'hosts/app',
     ],
     packages: ['hono'],
@@ -102,6 +102,13 @@ const rooms: Record<string, Room> = {
   'features/shards': {
     rooms: ['core', ...core('base', 'config', 'connection')],
     packages: ['valibot'],
+  },
+  'features/verify': {
+    rooms: [
+      'core',
+      ...core('base', 'config', 'request', 'program', 'decide', 'respond'),
+      'features/credentials',
+    ],
   },
   testing: {
     rooms: core('base'),

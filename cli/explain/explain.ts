@@ -206,7 +206,8 @@ function refusalText(refusal: Policy['refusal']): string | null {
 /** Stands in for the result of a key function. Functions are not called, since they need the context of the app. */
 export const BY_FUNCTION = '(result of the function)'
 
-function withoutFunctions(config: Config): Config {
+/** The configuration with a constant in place of each function of a key, which needs a context. */
+export function withoutFunctions(config: Config): Config {
   const withoutFunction = (part: KeyPart): KeyPart =>
     part.source === 'function' ? { ...part, read: () => BY_FUNCTION } : part
   return {

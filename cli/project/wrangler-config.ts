@@ -76,6 +76,20 @@ export async function readBindings(file: string): Promise<WranglerBindings> {
   return bindingsOf(await read(file))
 }
 
+/** The patterns of the Worker's routes. Returns none if the file cannot be read. */
+export async function routesIn(file: string): Promise<string[]> {
+  const text = await readFile(file, 'utf8').catch(() => '')
+  if (!/^[^#\n]*\broutes?\b/m.test(text)) return []
+  try {
+    const { routes = [], route } = await read(file)
+    return [...routes, ...(route ? [route] : [])].map((one) =>
+      typeof one === 'string' ? one : one.pattern,
+    )
+  } catch {
+    return [] // the routes only explain a problem
+  }
+}
+
 /**
  * Reads the configuration of a project with wrangler.
  * @throws Error with the line and column of a syntax error

@@ -23,27 +23,17 @@ import { createDenialCache } from './decide/denial-cache.ts'
 import { type FallbackOptions, withFallback } from './decide/fallback.ts'
 import type { Database, DeployedParts, LimiterParts, Rules } from './decide/question.ts'
 import { createLocalStore } from './fallback/local.ts'
-import { type Feature, featuresOf, type Stages, stagesOf } from './feature.ts'
+import { type Feature, featuresOf, type Limiter, type Stages, stagesOf } from './feature.ts'
 import { keyReaders } from './program/key.ts'
 import { compileMatcher } from './program/match.ts'
 import { hashedSubjects, plainSubjects } from './program/subject.ts'
-import { addressReader, type ReadAddress } from './request/client-address.ts'
+import { addressReader } from './request/client-address.ts'
 import type { RuntimeContext } from './request/view.ts'
+
+export type { Limiter } from './feature.ts'
 
 /** The memory for the leases of all databases together. An isolate has 128 MB. */
 const MAX_LEASE_BYTES = 4 * 1024 * 1024
-
-/** The rules and the store that gateway, decision API and middleware share. */
-export interface Limiter {
-  /** The deployed configuration. */
-  config: Config
-  log: Log
-  readAddress: ReadAddress
-  /** The rules in force: those of the live document if there is one, otherwise those of the deployment. */
-  rulesOf: (runtime: RuntimeContext) => Rules
-  partsOf: (env: Bindings) => DeployedParts
-  stages: Stages
-}
 
 /** The host of a limiter. */
 export interface Host {

@@ -1,13 +1,17 @@
 /** All that the core and a feature know of each other. Types only, apart from `stagesOf`. */
+import type { Bindings } from './base/bindings.ts'
 import type { Log } from './base/log.ts'
 import type { FeatureDeclaration } from './config/feature.ts'
 import type { Config } from './config/parse.ts'
 import type { OnRefund, Store } from './connection/store.ts'
 import type { UpstashStore } from './connection/upstash/upstash.ts'
 import type { Observer } from './decide/observer.ts'
+import type { DeployedParts, Outcome, Rules } from './decide/question.ts'
 import type { Metering } from './decide/settle.ts'
 import type { Endpoint } from './endpoint.ts'
-import type { MatchStages } from './program/match.ts'
+import type { Matched, MatchStages } from './program/match.ts'
+import type { ReadAddress } from './request/client-address.ts'
+import type { RequestView, RuntimeContext } from './request/view.ts'
 import type { RefusalStages } from './respond/refusal.ts'
 
 /** A feature of a limiter, in the field `use` of its configuration. */
@@ -45,6 +49,43 @@ export interface Stages extends MatchStages, RefusalStages {
   networks?: Readonly<Record<string, readonly string[]>>
   /** Endpoints of the decision API. */
   endpoints?: readonly Endpoint[]
+  /** Answers requests for paths under `/_sluice/`, in the order of the features. */
+  handlers?: readonly Handler[]
+  /** Recognizes a request of `sluice verify`. Returns `undefined` for any other request. */
+  verify?: (
+    request: Request,
+    env: RuntimeContext['env'],
+  ) => Promise<Verified | undefined> | undefined
+}
+
+/** Answers a request for a path under `/_sluice/`. Returns `undefined` for a path that it does not have. */
+export type Handler = (
+  path: string,
+  request: Request,
+  runtime: RuntimeContext,
+  limiter: Limiter,
+) => Promise<Response | undefined>
+
+/** A request of `sluice verify`. Policies apply to it as to any other request, but it has counters of its own. */
+export interface Verified {
+  /** True if the request goes on after its admission. Otherwise Sluice answers it. */
+  through: boolean
+  /** Gives the matches of the request counters of their own. */
+  mark: (matched: Matched) => Matched
+  /** The fields that report the decision to the sender. */
+  fields: (outcome: Outcome, matched: Matched, view: RequestView) => Record<string, string>
+}
+
+/** The rules and the store that gateway, decision API and middleware share. */
+export interface Limiter {
+  /** The deployed configuration. */
+  config: Config
+  log: Log
+  readAddress: ReadAddress
+  /** The rules in force: those of the live document if there is one, otherwise those of the deployment. */
+  rulesOf: (runtime: RuntimeContext) => Rules
+  partsOf: (env: Bindings) => DeployedParts
+  stages: Stages
 }
 
 /** The features of a configuration, and those that its host has by default. */
@@ -59,11 +100,14 @@ export function stagesOf(program: Program, features = featuresOf(program.config)
   const stages: Stages = {}
   const endpoints: Endpoint[] = []
   const lua: string[] = []
+  const handlers: Handler[] = []
   for (const feature of features) {
     const own = feature.compile(program)
     Object.assign(stages, own)
     endpoints.push(...(own.endpoints ?? []))
     lua.push(...(own.lua ?? []))
+    handlers.push(...(own.handlers ?? []))
   }
-  return { ...stages, endpoints, lua }
+  const all = { ...stages, endpoints, lua }
+  return handlers.length > 0 ? { ...all, handlers } : all
 }

@@ -17,10 +17,11 @@ import {
   settle,
   takeMore,
 } from './decide/settle.ts'
-import type { Stages } from './feature.ts'
+import type { PathHandler, Stages } from './feature.ts'
 import { RequestView, type RuntimeContext } from './request/view.ts'
 import { whenEnded } from './respond/body-end.ts'
 import { withCors } from './respond/cors.ts'
+import { withChanged } from './respond/own-fields.ts'
 import { refuse } from './respond/refusal.ts'
 import { decisionFields, refusal, withDecisionFields } from './respond/response.ts'
 import { wouldRefuse } from './respond/shadow.ts'
@@ -32,7 +33,9 @@ export interface CheckedRequest {
   view: RequestView
   /** The call of the origin that began before the decision, if there was one. */
   speculative: Speculative | undefined
-  /** Makes the response to a refused request, with the fields of the decision. */
+  /** True if the request may pass: it is admitted, and Sluice does not answer it itself. */
+  passes: boolean
+  /** Makes the response to a request that does not pass, with the fields of the decision. */
   refuse: () => Promise<Response>
   /** True if the cost is in the body of the response. */
   isRead: boolean
@@ -50,12 +53,18 @@ export interface CheckedRequest {
  * @throws {ConfigError} if a policy needs the client address, and the configuration does not say where it comes from
  */
 export async function checkRequest(
-  { config, log, readAddress, rulesOf, partsOf, stages }: Limiter,
+  limiter: Limiter,
   request: Request,
   runtime: RuntimeContext,
   speculate?: Responders['speculate'],
 ): Promise<CheckedRequest> {
+  const { config, log, readAddress, rulesOf, partsOf, stages } = limiter
   const { waitUntil } = runtime
+  const answering = stages.handlers && handle(limiter, request, runtime)
+  const answer = answering && (await answering)
+  if (answer) return answered(answer, new RequestView(request, runtime, config, readAddress))
+  const verifying = stages.verify?.(request, runtime.env)
+  const verified = verifying && (await verifying)
   const parts = partsOf(runtime.env)
   const startedAt = Date.now()
 
@@ -63,10 +72,12 @@ export async function checkRequest(
   const rules = rulesOf(view)
   let known: Outcome | undefined
   const matching = rules.match(view, (withoutBody) => {
-    known = knownRefusal(withoutBody, parts.denialCache)
+    const marked = verified ? verified.mark(withoutBody) : withoutBody
+    known = knownRefusal(marked, parts.denialCache)
     return known !== undefined
   })
-  const matched = matching instanceof Promise ? await matching : matching
+  const found = matching instanceof Promise ? await matching : matching
+  const matched = verified ? verified.mark(found) : found
   const preparing = known ?? prepare({ matched }, parts)
   const prepared = preparing instanceof Promise ? await preparing : preparing
 
@@ -74,10 +85,13 @@ export async function checkRequest(
   let speculative: Speculative | undefined
   if ('decision' in prepared) outcome = prepared
   else {
-    speculative = speculate?.(
-      prepared.limits.map(({ policy }) => policy),
-      view,
-    )
+    const isAnswered = verified && !verified.through
+    speculative = isAnswered
+      ? undefined
+      : speculate?.(
+          prepared.limits.map(({ policy }) => policy),
+          view,
+        )
     const spentMs = Math.max(0, Date.now() - startedAt)
     const deciding = decide(prepared, parts, { spentMs, waitUntil })
     // Keeps the call alive if the client disconnects before the decision, so that its charge is settled.
@@ -85,29 +99,39 @@ export async function checkRequest(
     outcome = await deciding
   }
 
-  observe(parts, matched, outcome, view, runtime)
-  const { decision, charges } = outcome
+  if (!verified) observe(parts, matched, outcome, view, runtime)
+  const { decision } = outcome
+  const passes = decision.allowed && (!verified || verified.through)
+  // A request that Sluice answers has no response by which its charges could be settled.
+  const charges = verified && !passes ? undefined : outcome.charges
   for (const policy of wouldRefuse(decision)) {
     log('shadow-refused', policy, 'a shadow policy would have refused a request')
   }
-  const own = !decision.allowed
+  const own = !passes
   if (own) speculative?.cancel()
   const settled = charges && settleLater(charges, parts, waitUntil, stages.meter)
   const origin = (config.cors && request.headers.get('origin')) ?? undefined // Deno cannot read it after an upgrade.
-  const withFields = (response: Response) =>
+  const withOwnFields = (response: Response) =>
     canCopy(response)
       ? withCors(withDecisionFields(response, decision, config), origin, config, { own })
       : response
+  const report = verified?.fields(outcome, matched, view)
+  const withFields = report
+    ? (response: Response) => withFieldsOf(withOwnFields(response), report)
+    : withOwnFields
   return {
     decision,
+    passes,
     view,
     speculative,
     refuse: async () => {
+      if (decision.allowed) return withFields(new Response(null, { status: 204, headers: noStore }))
       const standard = refusal(decision, decisionFields(decision, config))
       const context = () => view.context
       const answer = await refuse(decision, request, rules.config, stages, log, context, standard)
       if (answer !== standard) return withFields(answer)
-      return config.cors ? withCors(answer, origin, config, { own }) : answer
+      const complete = config.cors ? withCors(answer, origin, config, { own }) : answer
+      return report ? withFieldsOf(complete, report) : complete
     },
     isRead: charges !== undefined && [...charges.keys()].some(({ policy }) => readsBody(policy)),
     finish: (response) =>
@@ -116,6 +140,47 @@ export async function checkRequest(
     settle: (head) => settled?.now(head),
   }
 }
+
+/** The answer of a feature to a request for a path under `/_sluice/`. */
+export function handle(
+  limiter: Limiter,
+  request: Request,
+  runtime: RuntimeContext,
+  path = pathOf(request.url),
+): Promise<Response | undefined> | undefined {
+  return path.startsWith('/_sluice/') ? firstAnswer(path, request, runtime, limiter) : undefined
+}
+
+const firstAnswer: PathHandler = async (path, request, runtime, limiter) => {
+  for (const handler of limiter.stages.handlers ?? []) {
+    const answer = await handler(path, request, runtime, limiter)
+    if (answer) return answer
+  }
+  return undefined
+}
+
+/** The path as it was sent. Most URLs are not parsed for it. */
+const pathOf = (url: string) => (url.includes('/_sluice/') ? new URL(url).pathname : '')
+
+/** A request that no policy applies to, because a feature has answered it. */
+const answered = (answer: Response, view: RequestView): CheckedRequest => ({
+  decision: { allowed: true, reason: 'no-policy', retryAfterMs: 0, limits: [] },
+  view,
+  speculative: undefined,
+  passes: false,
+  refuse: async () => answer,
+  isRead: false,
+  finish: (response) => response,
+  withFields: (response) => response,
+  settle: () => {},
+})
+
+const noStore = { 'Cache-Control': 'no-store' }
+
+const withFieldsOf = (response: Response, fields: Record<string, string>): Response =>
+  withChanged(response, (headers) => {
+    for (const [name, value] of Object.entries(fields)) headers.set(name, value)
+  })
 
 /** False for an upgrade outside of Workers and for `Response.error()`: the constructor of `Response` refuses their statuses. */
 const canCopy = ({ status, webSocket }: Response & { webSocket?: unknown }) =>
@@ -144,7 +209,7 @@ export async function limitRequest(
 ): Promise<Response> {
   const checked = await checkRequest(limiter, request, runtime, speculate)
   const { decision } = checked
-  if (!decision.allowed) {
+  if (!checked.passes) {
     const refusal = await checked.refuse()
     const answer = refuse(refusal, decision)
     return answer === refusal ? answer : checked.withFields(answer)

@@ -11,6 +11,8 @@ export interface Bindings {
   SLUICE_PROXY_TOKEN?: string
   /** Tokens of operators, in the same format. An operator may peek at, reset, ban and unban a key. */
   SLUICE_OPERATE_TOKEN?: string
+  /** Tokens of `sluice verify`, in the same format. They sign requests that have counters of their own (`verify()`). */
+  SLUICE_VERIFY_TOKEN?: string
   /** Secret that signs near-limit notices: `whsec_` and base64, or plain text. Several with `whsec_` are separated by spaces. */
   SLUICE_WEBHOOK_SECRET?: string
 }

@@ -23,7 +23,7 @@ export interface CheckResult {
   /** True if the request may pass. */
   allowed: boolean
   decision: Decision
-  /** The response to a refused request, complete: 429, 403 or 503. Undefined if the request may pass. */
+  /** The response to a request that does not pass, complete: 429, 403 or 503, or the answer of an endpoint. Undefined if the request may pass. */
   response: Response | undefined
   /** The fields that the response to an admitted request should have: `RateLimit` and others of the configuration. */
   headers: Headers
@@ -76,8 +76,7 @@ export function sluiceOf(limiter: Limiter): Sluice {
         waitUntil: waitUntil ?? ((promise: Promise<unknown>) => void promise.catch(() => {})),
       }
       const checked = await checkRequest(limiter, request, runtime)
-      const { decision, finish, withFields, settle } = checked
-      const { allowed } = decision
+      const { decision, passes: allowed, finish, withFields, settle } = checked
       return {
         allowed,
         decision,

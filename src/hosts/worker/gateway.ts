@@ -10,7 +10,7 @@ import type { ConfigOptions } from '../../core/config/options.ts'
 import { isOrigin } from '../../core/config/schema/config.ts'
 import { createLimiter } from '../../core/create.ts'
 import { readsBody } from '../../core/decide/settle.ts'
-import { limitRequest } from '../../core/pipeline.ts'
+import { handle, limitRequest } from '../../core/pipeline.ts'
 import { normalizePath } from '../../core/request/path.ts'
 import type { RequestView } from '../../core/request/view.ts'
 import { withCors } from '../../core/respond/cors.ts'
@@ -21,6 +21,7 @@ import { bans } from '../../features/bans/index.ts'
 import { leases } from '../../features/leases/index.ts'
 import { overrides } from '../../features/overrides/index.ts'
 import { refusals } from '../../features/refusals/index.ts'
+import { verify } from '../../features/verify/index.ts'
 import { runtimeOf } from '../app/hono-runtime.ts'
 import { type ForwardOptions, forward, noZone, whyNotForward } from './proxy.ts'
 
@@ -56,7 +57,7 @@ export function createGateway(
   { openapi }: GatewayOptions = {},
 ): App {
   const limiter = createLimiter(options, {
-    byDefault: [bans(), leases(), overrides(), refusals()],
+    byDefault: [bans(), leases(), overrides(), refusals(), verify()],
   })
   const { config, log } = limiter
   const { origin: configured, originTimeoutMs } = config
@@ -94,7 +95,8 @@ export function createGateway(
       contextOf: (request) => contextOf(request, c),
     })
     const reserved = { title: 'Not Found', detail: 'Paths under /_sluice/ are reserved.' }
-    return withOwnCors(c, answer ?? problem(404, reserved))
+    const own = answer ?? (await handle(limiter, c.req.raw, runtimeOf(c), c.req.path))
+    return withOwnCors(c, own ?? problem(404, reserved))
   })
 
   app.use(async function requireOrigin(c, next) {

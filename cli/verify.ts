@@ -1,0 +1,134 @@
+/** `sluice verify`: proves that a deployment limits. */
+import { writeFile } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import { parseDuration } from '../src/core/base/duration.ts'
+import { parseConfig } from '../src/core/config/parse.ts'
+import { inGateway } from '../src/features/in-gateway.ts'
+import type { Call } from './call.ts'
+import { readArguments } from './options.ts'
+import { CONFIG_FILE, loadConfig, placed } from './project/load-config.ts'
+import { routesIn, wranglerFile } from './project/wrangler-config.ts'
+import { toJson, toJunit, toText } from './verify/print.ts'
+import { verifyDeployment } from './verify/run.ts'
+
+const usage = (
+  title: string,
+) => `Proves that a deployment limits: sends requests to each policy until it refuses them, and checks
+the wait, other spellings of the path, the configuration, the database, the clocks and the address of
+the client. The requests have counters of their own, and Sluice answers them itself. A request that the
+deployment does not cover reaches the app, which is what this command finds: at most one for each policy.
+The deployment needs the feature verify() and the variable SLUICE_VERIFY_TOKEN.
+
+  ${title} URL [options]
+
+  --token TOKEN    a token of the deployment's SLUICE_VERIFY_TOKEN (default the variable of this name,
+                   which other users of this machine do not see)
+  --header TEXT    a header field of every request, as 'name: value'; repeatable
+  --origin URL     the app itself, which must not answer without Sluice
+  --policy NAME    check only this policy; repeatable
+  --through        send admitted requests on to the app
+  --wait DURATION  wait for a refused quota at most this long (default 10s)
+  --config FILE    the configuration (default ${CONFIG_FILE})
+  --json           print JSON
+  --junit FILE     also write the results for a CI server
+  --help           show this text
+
+Exits with 0 if there is no problem, and with 1 otherwise.`
+
+export async function main(args: string[], call: Call): Promise<void> {
+  const text = { type: 'string' } as const
+  const texts = { type: 'string', multiple: true } as const
+  const read = readArguments(
+    args,
+    {
+      token: text,
+      header: texts,
+      origin: text,
+      policy: texts,
+      through: { type: 'boolean' },
+      wait: { type: 'string', default: '10s' },
+      config: { type: 'string', default: CONFIG_FILE },
+      json: { type: 'boolean' },
+      junit: text,
+    } as const,
+    usage(call.title),
+    call,
+  )
+  if (!read) return
+  const { values, positionals } = read
+  const { origin, policy: only, through = false } = values
+  const token = values.token ?? process.env.SLUICE_VERIFY_TOKEN?.split(/[\s,]+/)[0]
+  const headers = headersOf(values.header ?? [])
+  const maxWaitMs = parseDuration(values.wait)
+  const [url] = positionals
+  const mistake =
+    mistakeIn(url, positionals.length, origin, token) ??
+    (typeof headers === 'string' ? headers : undefined) ??
+    (maxWaitMs === undefined
+      ? `--wait: expected a duration like "30s", got ${JSON.stringify(values.wait)}`
+      : undefined)
+  if (mistake) return call.onUsageError(mistake)
+  const config = await loadConfig(values.config)
+    .then((options) => parseConfig(options, inGateway))
+    .catch((error) => {
+      throw new Error(placed(values.config, error))
+    })
+  const names = config.policies.map(({ name }) => name)
+  const wrong = only?.find((name) => !names.includes(name))
+  if (wrong !== undefined) {
+    return call.onUsageError(
+      `--policy: expected one of ${names.join(', ')}, got ${JSON.stringify(wrong)}`,
+    )
+  }
+  const findings = await verifyDeployment({
+    url: url!,
+    token: token!,
+    config,
+    headers: headers as Record<string, string>,
+    origin,
+    through,
+    maxWaitMs: maxWaitMs!,
+    only,
+    env: process.env,
+    routes: await routesIn(wranglerFile(dirname(resolve(values.config)))),
+  })
+  console.log(values.json ? toJson(url!, findings) : toText(findings))
+  if (values.junit) await writeFile(values.junit, `${toJunit(url!, findings)}\n`)
+  if (findings.some(({ status }) => status === 'problem')) process.exitCode = 1
+}
+
+function mistakeIn(
+  url: string | undefined,
+  count: number,
+  origin: string | undefined,
+  token: string | undefined,
+): string | undefined {
+  if (url === undefined)
+    return 'expected the address of the deployment, such as https://www.example.com'
+  if (count > 1) return `expected one address, got ${count}`
+  if (!isWeb(url))
+    return `expected an address that begins with https://, got ${JSON.stringify(url)}`
+  const { pathname, search } = new URL(url)
+  if (pathname !== '/' || search) {
+    return `expected an address without a path, got ${JSON.stringify(url)}`
+  }
+  if (origin !== undefined && !isWeb(origin)) {
+    return `--origin: expected an address that begins with https://, got ${JSON.stringify(origin)}`
+  }
+  if (!token) return '--token: expected a token. Or set the variable SLUICE_VERIFY_TOKEN'
+  if (token.length < 16) return '--token: expected at least 16 characters'
+  return undefined
+}
+
+const isWeb = (text: string) => /^https?:\/\//.test(text) && URL.canParse(text)
+
+/** Reads `name: value`. Returns a mistake. */
+function headersOf(fields: string[]): Record<string, string> | string {
+  const headers: Record<string, string> = {}
+  for (const field of fields) {
+    const [, name, value] = /^([\w!#$%&'*+.^`|~-]+):\s*(.*)$/.exec(field) ?? []
+    if (name === undefined) return `--header: expected 'name: value', got ${JSON.stringify(field)}`
+    headers[name] = value!
+  }
+  return headers
+}

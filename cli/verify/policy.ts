@@ -1,0 +1,242 @@
+/** Proves that a deployment enforces one policy. */
+import type { Config, Policy } from '../../src/core/config/parse.ts'
+import type { VerifiedDecision, VerifiedPolicy } from '../../src/features/verify/verified.ts'
+import { type Answer, type Client, newNonce, type SampleRequest } from './client.ts'
+import { type Finding, ok, problem, unknown } from './finding.ts'
+import { type Plan, playRound, type Round } from './round.ts'
+import { type LocalMatcher, sampleFor } from './sample.ts'
+import { checkSpellings } from './spelling.ts'
+import { checkWait } from './wait.ts'
+import { countText, ordinal, whyUncovered, whyUnmet } from './words.ts'
+
+export interface PolicyContext {
+  client: Client
+  config: Config
+  /** The host of the address. */
+  host: string
+  /** The fields of `--header`. */
+  headers: Record<string, string>
+  match: LocalMatcher
+  /** The longest wait for a refused quota, ms. */
+  maxWaitMs: number
+  /** The patterns of the Worker's routes, if they are known. */
+  routes: string[]
+}
+
+/** The result for one policy, with what other checks read. */
+export interface PolicyResult {
+  finding: Finding
+  /** The first answer with a decision. */
+  decision?: VerifiedDecision
+  /** How the quota was used up, if the proof has succeeded. */
+  plan?: Plan
+}
+
+/** The most requests that use up a quota. For a larger one the requests state a cost. */
+const MAX_REQUESTS = 20
+/** The requests of a quota with a stated cost. */
+const FEW_REQUESTS = 10
+const MAX_ROUNDS = 3
+
+export async function checkPolicy(policy: Policy, context: PolicyContext): Promise<PolicyResult> {
+  const { name } = policy
+  const { client, config, host, headers, match } = context
+  const sample = await sampleFor(policy, config, host, headers, match)
+  if ('why' in sample) return { finding: unknown(name, `not checked: ${sample.why}`) }
+  const { request } = sample
+  const first = await client.send(request, { nonce: newNonce(), policy: name })
+  const { decision } = first
+  if (!decision) return { finding: problem(name, whyUncovered(first, request, context.routes)) }
+  const found = decision.policy!
+  const unfit = unfitness(policy, found, decision, sample.match !== undefined, request)
+  if (unfit) return { finding: unfit, decision }
+  const deployed = found as Extract<VerifiedPolicy, { applies: true }>
+  return { ...(await prove(policy, request, deployed, first, context)), decision }
+}
+
+/** Why the quota cannot be used up. */
+function unfitness(
+  { name, mode, onStoreError }: Policy,
+  found: VerifiedPolicy,
+  { by, reason }: VerifiedDecision,
+  isExpected: boolean,
+  request: SampleRequest,
+): Finding | undefined {
+  if (!found.applies) return whyUnmet(name, found, isExpected, request)
+  if (found.mode === 'shadow') {
+    const remedy =
+      mode === 'shadow'
+        ? "Remove mode: 'shadow' to enforce it"
+        : "This folder has no mode: 'shadow': deploy it"
+    return problem(name, `in shadow mode: it counts, and refuses nobody. ${remedy}`)
+  }
+  if (reason === 'store-error') {
+    return problem(
+      name,
+      `the database did not decide: onStoreError: '${onStoreError}' answered (${by})`,
+    )
+  }
+  if (found.cost === 0) return unknown(name, 'not checked: the request costs nothing')
+  return undefined
+}
+
+async function prove(
+  policy: Policy,
+  request: SampleRequest,
+  { limit, cost: own }: Extract<VerifiedPolicy, { applies: true }>,
+  first: Answer,
+  context: PolicyContext,
+): Promise<{ finding: Finding; plan?: Plan }> {
+  const { name } = policy
+  const { client } = context
+  let plan = planFor(policy, request, limit, own, first.ms, Math.ceil(limit / FEW_REQUESTS))
+  if (plan.expected === 0) {
+    return {
+      finding: problem(
+        name,
+        `one request costs ${own}, and the quota holds ${limit}: none can pass`,
+      ),
+    }
+  }
+  let round: Round | undefined
+  for (let played = 0; played < MAX_ROUNDS; played += 1) {
+    round = await playRound(client, plan)
+    const lost = round.answers.find(({ decision }) => !decision)
+    if (lost) return { finding: problem(name, whyUncovered(lost, request, context.routes)) }
+    const failed = round.answers.find(({ decision }) => decision!.reason === 'store-error')
+    if (failed) {
+      const text = `the database did not decide all requests: onStoreError: '${policy.onStoreError}' answered`
+      return { finding: problem(name, text) }
+    }
+    if (round.refusal && round.passed === plan.expected) break
+    const byAnother = !round.refusal && round.passed < plan.expected
+    // Another policy has refused first. A higher cost of this one needs fewer requests.
+    if (byAnother && plan.expected > 1) {
+      plan = planFor(
+        policy,
+        request,
+        limit,
+        own,
+        first.ms,
+        Math.ceil(limit / Math.max(1, Math.floor(plan.expected / 3))),
+      )
+    } else if (!round.refusal && round.passed > plan.expected && round.refilled > 0) {
+      plan = { ...plan, together: true }
+    }
+  }
+  return conclude(plan, round!, limit, context)
+}
+
+/** @param raised a cost to state, if the quota needs too many requests without it */
+function planFor(
+  policy: Policy,
+  request: SampleRequest,
+  limit: number,
+  own: number,
+  latencyMs: number,
+  raised: number,
+): Plan {
+  const states = limit / own > MAX_REQUESTS || raised > Math.ceil(limit / FEW_REQUESTS)
+  const cost = states ? Math.max(own, raised) : own
+  const expected = Math.floor(limit / cost)
+  // A unit that comes back before the next request arrives would never be missed.
+  const { algorithm, windowMs } = policy
+  const isFast =
+    algorithm === 'token-bucket'
+      ? (windowMs * cost) / policy.limit < 2 * latencyMs
+      : windowMs < 4 * latencyMs * (expected + 1)
+  return {
+    policy,
+    request,
+    cost,
+    states,
+    expected,
+    together: isFast && algorithm !== 'concurrency',
+  }
+}
+
+async function conclude(
+  plan: Plan,
+  round: Round,
+  limit: number,
+  context: PolicyContext,
+): Promise<{ finding: Finding; plan?: Plan }> {
+  const { policy, expected, cost, states, together } = plan
+  const { passed, refusal, refilled, answers } = round
+  const { name } = policy
+  const counted = states ? `requests of cost ${cost}` : 'requests'
+  if (!refusal) {
+    if (passed < expected) {
+      return {
+        finding: unknown(
+          name,
+          `not checked: another policy refuses the request first, after ${countText(passed, 'request')}`,
+        ),
+      }
+    }
+    if (together || refilled > 0) {
+      return {
+        finding: unknown(
+          name,
+          'not checked: its units come back faster than requests arrive from here',
+        ),
+      }
+    }
+    const text = `not limited: ${passed} ${counted} passed, and the quota holds ${expected}. ${whyLoose(answers)}`
+    return { finding: problem(name, text) }
+  }
+  if (passed > expected + refilled) {
+    const text = `limits too late: ${passed} ${counted} passed, and the quota holds ${expected}. ${whyLoose(answers)}`
+    return { finding: problem(name, text) }
+  }
+  if (passed < expected) {
+    const text = `limits too early: ${passed} of ${expected} ${counted} passed. The isolates or apps of this deployment do not count alike, or another program counts in the same database`
+    return { finding: problem(name, text) }
+  }
+  const deviation =
+    policyLimit(policy) !== undefined && limit > policyLimit(policy)! ? limit : undefined
+  if (deviation !== undefined) {
+    return {
+      finding: problem(
+        name,
+        `the deployment admits ${limit}, and this folder ${policyLimit(policy)}`,
+      ),
+    }
+  }
+  const results = together
+    ? []
+    : [
+        await checkSpellings(plan, round, context),
+        await checkWait(plan, round, context.client, context.maxWaitMs),
+      ]
+  const wrong = results.find((one) => one?.isWrong)
+  if (wrong) return { finding: problem(name, wrong.text) }
+  const summary = `${passed} of ${answers.length} ${counted} passed${
+    together ? ', all sent at once' : `, the ${ordinal(passed + 1)} was refused`
+  }`
+  const texts = [summary, ...results.flatMap((one) => one?.text ?? [])]
+  return { finding: ok(name, texts.join('; ')), plan }
+}
+
+/** The largest quota that the policy of this folder gives a client. Undefined if a plan or a claim sets it. */
+const policyLimit = ({
+  plan,
+  claim,
+  overrides,
+  algorithm,
+  burst,
+  limit,
+}: Policy): number | undefined =>
+  plan || claim || overrides ? undefined : algorithm === 'token-bucket' ? burst : limit
+
+/** Why more requests pass than the quota holds. */
+function whyLoose(answers: Answer[]): string {
+  const left = answers.flatMap(({ decision }) => {
+    const { policy } = decision ?? {}
+    return policy?.applies && policy.state && decision!.allowed ? policy.state.remaining : []
+  })
+  const falls = left.every((one, index) => index === 0 || one < left[index - 1]!)
+  return falls
+    ? 'The deployed limit is another one'
+    : 'The requests did not reach one counter: several databases answer, or an instance counts by itself'
+}

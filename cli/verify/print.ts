@@ -1,0 +1,47 @@
+/** The report of `sluice verify` as text, as JSON and for a CI server. */
+import type { Finding } from './finding.ts'
+import { countText } from './words.ts'
+
+const MARKS = { ok: '✓', problem: '✗', unknown: '–' } as const
+
+const problemsIn = (findings: Finding[]) =>
+  findings.filter(({ status }) => status === 'problem').length
+
+export function toText(findings: Finding[]): string {
+  const width = Math.max(...findings.map(({ name }) => name.length))
+  const lines = findings.map(
+    ({ name, status, text }) => `${MARKS[status]} ${name.padEnd(width)}  ${text}`,
+  )
+  const count = problemsIn(findings)
+  return [...lines, count === 0 ? 'No problem' : countText(count, 'problem')].join('\n')
+}
+
+export const toJson = (url: string, findings: Finding[]): string =>
+  JSON.stringify({ v: 1, url, problems: problemsIn(findings), findings }, null, 2)
+
+/** The format of JUnit, which CI servers read. */
+export function toJunit(url: string, findings: Finding[]): string {
+  const cases = findings.map(({ name, status, text }) => {
+    const inside =
+      status === 'problem'
+        ? `<failure message="${escaped(text)}"/>`
+        : status === 'unknown'
+          ? `<skipped message="${escaped(text)}"/>`
+          : `<system-out>${escaped(text)}</system-out>`
+    return `  <testcase classname="sluice verify" name="${escaped(name)}">${inside}</testcase>`
+  })
+  const skipped = findings.filter(({ status }) => status === 'unknown').length
+  return [
+    '<?xml version="1.0" encoding="UTF-8"?>',
+    `<testsuite name="sluice verify ${escaped(url)}" tests="${findings.length}" failures="${problemsIn(findings)}" skipped="${skipped}">`,
+    ...cases,
+    '</testsuite>',
+  ].join('\n')
+}
+
+const escaped = (text: string) =>
+  text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;')

@@ -1,0 +1,40 @@
+/** Other spellings of a path must not open another quota. */
+import type { PolicyContext } from './policy.ts'
+import { isRefusal, type Plan, type Round } from './round.ts'
+import { quotaOf, spellings } from './sample.ts'
+
+/** A part of the proof of a policy. */
+export interface Result {
+  text: string
+  isWrong?: true
+}
+
+/** Sends other spellings of the path while the quota is used up. */
+export async function checkSpellings(
+  { policy, request, cost, states }: Plan,
+  { nonce, refusal }: Round,
+  { client, match }: Pick<PolicyContext, 'client' | 'match'>,
+): Promise<Result | undefined> {
+  if (!policy.match.path || policy.algorithm === 'concurrency') return undefined
+  const quota = quotaOf(await match(request), policy)
+  const endsAt = refusal!.receivedAt + (refusal!.decision!.retryAfterMs ?? Number.POSITIVE_INFINITY)
+  const same: string[] = []
+  for (const path of spellings(request.path)) {
+    const other = { ...request, path }
+    if (quota === undefined || quotaOf(await match(other), policy) !== quota) continue
+    if (performance.now() + 2 * refusal!.ms > endsAt) break
+    const answer = await client.send(other, { nonce, policy: policy.name, ...(states && { cost }) })
+    if (!answer.decision) {
+      const text = `${path} is answered without Sluice, and ${request.path} is limited. A server in front routes other spellings past it`
+      return { text, isWrong: true }
+    }
+    if (answer.decision.allowed && performance.now() < endsAt) {
+      return { text: `${path} passes, and ${request.path} is refused`, isWrong: true }
+    }
+    if (isRefusal(answer)) same.push(path)
+  }
+  return same.length > 0 ? { text: `the same as ${listed(same)}` } : undefined
+}
+
+const listed = (all: string[]) =>
+  all.length === 1 ? all[0]! : `${all.slice(0, -1).join(', ')} and ${all.at(-1)}`

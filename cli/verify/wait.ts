@@ -1,0 +1,50 @@
+/** The wait that a refusal promises must be exact. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Client } from './client.ts'
+import type { Plan, Round } from './round.ts'
+import type { Result } from './spelling.ts'
+
+/** Waits out a refusal. A request before its end must be refused, and one after it must pass. */
+export async function checkWait(
+  { policy, request, cost, states }: Plan,
+  { nonce, refusal }: Round,
+  client: Client,
+  maxWaitMs: number,
+): Promise<Result | undefined> {
+  const { retryAfterMs, decidedAt, policy: state } = refusal!.decision!
+  if (policy.algorithm === 'concurrency' || retryAfterMs === undefined) return undefined
+  const field = refusal!.headers.get('retry-after')
+  const seconds = Math.ceil(retryAfterMs / 1000)
+  if (field !== String(seconds)) {
+    const text = `Retry-After is ${field ?? 'missing'}, and the wait is ${seconds} s: a server in front changes the field`
+    return { text, isWrong: true }
+  }
+  // Each early request counts towards a ban.
+  if (policy.penalty) return { text: `Retry-After ${seconds} s` }
+  if (retryAfterMs > maxWaitMs) return { text: `Retry-After ${seconds} s (not waited for)` }
+  const send = () => client.send(request, { nonce, policy: policy.name, ...(states && { cost }) })
+  const rest = () => refusal!.receivedAt + retryAfterMs - performance.now()
+  const marginMs = refusal!.ms + 100
+  if (rest() > 2 * marginMs) {
+    await sleep(rest() - marginMs)
+    const { decision } = await send()
+    const isEarly =
+      decision?.decidedAt !== undefined &&
+      decidedAt !== undefined &&
+      decision.decidedAt < decidedAt + retryAfterMs
+    if (decision?.allowed && isEarly) {
+      const earlyMs = decidedAt! + retryAfterMs - decision.decidedAt!
+      return { text: `a request passed ${earlyMs} ms before Retry-After`, isWrong: true }
+    }
+  }
+  if (rest() > 0) await sleep(rest() + 5)
+  const { decision } = await send()
+  if (decision && !decision.allowed && state?.applies) {
+    const moreMs = decision.retryAfterMs ?? 0
+    return {
+      text: `a request after Retry-After is refused for another ${moreMs} ms`,
+      isWrong: true,
+    }
+  }
+  return { text: `Retry-After ${seconds} s was exact` }
+}

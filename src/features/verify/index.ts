@@ -1,0 +1,74 @@
+/** `sluice/verify`: lets `npx sluice verify` prove that a deployment limits. */
+import type { Feature, Handler, Verified } from '../../core/feature.ts'
+import { problem } from '../../core/respond/response.ts'
+import { tokensIn } from '../credentials/trusted-token.ts'
+import { createAllowance } from './allowance.ts'
+import { claimOf, FIELD, isCurrent } from './field.ts'
+import { report } from './report.ts'
+import { verifiedBy } from './verified.ts'
+
+export type { VerifyReport } from './report.ts'
+export type { VerifiedDecision } from './verified.ts'
+
+/** The variable with the tokens of the right to verify. */
+const VARIABLE = 'SLUICE_VERIFY_TOKEN'
+
+/**
+ * Lets `npx sluice verify` prove that a deployment limits. Its requests are signed with a token of the variable `SLUICE_VERIFY_TOKEN`. They
+ * have counters of their own, so they use nobody's quota. Without the variable, and for any other request, nothing changes.
+ * `createGateway` has this feature by default.
+ * @example
+ * rateLimiter({ policies: [{ name: 'per-ip', limit: 100, window: '1m' }], use: [verify()] })
+ */
+export function verify(): Feature {
+  const allowance = createAllowance()
+
+  const handler: Handler = async (path, request, runtime, limiter) => {
+    const tokens = tokensIn(runtime.env[VARIABLE])
+    if (path !== '/_sluice/v1/verify' || tokens.length === 0) return undefined
+    if (request.method !== 'GET') {
+      return problem(405, { title: 'Method Not Allowed' }, { Allow: 'GET' })
+    }
+    const claim = await claimOf(request.headers.get(FIELD) ?? '', tokens)
+    const now = Date.now()
+    if (!claim) {
+      const detail = `The field Sluice-Verify is not signed with a token of ${VARIABLE}.`
+      return problem(401, { title: 'Unauthorized', detail })
+    }
+    if (!isCurrent(claim, now)) {
+      const detail = 'The signature is of another time. The field now has the time of this server.'
+      return problem(401, { title: 'Unauthorized', detail, now })
+    }
+    if (!allowance.takes(now)) return tooMany()
+    return Response.json(await report(limiter, runtime, claim), {
+      headers: { 'Cache-Control': 'no-store' },
+    })
+  }
+
+  async function recognize(
+    field: string,
+    env: Record<string, unknown>,
+  ): Promise<Verified | undefined> {
+    const claim = await claimOf(field, tokensIn(env[VARIABLE]))
+    const now = Date.now()
+    return claim && isCurrent(claim, now) && allowance.takes(now) ? verifiedBy(claim) : undefined
+  }
+
+  return {
+    name: 'verify',
+    compile: () => ({
+      handlers: [handler],
+      verify(request, env) {
+        const field = request.headers.get(FIELD)
+        return field === null ? undefined : recognize(field, env)
+      },
+    }),
+  }
+}
+
+const tooMany = () =>
+  problem(
+    429,
+    { title: 'Too Many Requests', detail: 'This isolate has verified too many requests.' },
+    { 'Retry-After': '60' },
+  )

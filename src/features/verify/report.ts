@@ -1,0 +1,96 @@
+/** `GET /_sluice/v1/verify`: what `sluice verify` compares with its own folder. */
+import { credentialsOf } from '../../core/base/bindings.ts'
+import { sha256 } from '../../core/base/digest.ts'
+import { PROBE } from '../../core/decide/operate.ts'
+import type { Database, DeployedParts } from '../../core/decide/question.ts'
+import type { Limiter } from '../../core/feature.ts'
+import type { RuntimeContext } from '../../core/request/view.ts'
+import type { Claim } from './field.ts'
+import { type Fingerprints, fingerprints } from './fingerprint.ts'
+
+/** One database of a deployment. */
+export interface VerifiedDatabase {
+  /** Absent if there is only one. */
+  name?: string
+  status: 'ok' | 'failing'
+  code?: string
+  roundTripMs?: number
+  /** The time of the database minus the time of this server, ms. Exact to the round trip. */
+  clockOffsetMs?: number
+  /** A digest of the URL of the database. Absent if the URL is not in the variables. */
+  id?: string
+}
+
+/** The state of a deployment. */
+export interface VerifyReport {
+  v: 1
+  /** Repeats the number of the request, which a cache cannot know. */
+  count: number
+  /** The time of this server, ms since the epoch. */
+  now: number
+  /** The fingerprints of the deployed configuration. */
+  deployed: Fingerprints
+  /** True if live policies have replaced those of the deployment. */
+  live: boolean
+  /** The policies in force. */
+  policies: { name: string; mode: 'enforce' | 'shadow' }[]
+  databases: VerifiedDatabase[]
+}
+
+export async function report(
+  { config, rulesOf, partsOf }: Limiter,
+  runtime: RuntimeContext,
+  { count, nonce }: Claim,
+): Promise<VerifyReport> {
+  const parts = partsOf(runtime.env)
+  const rules = rulesOf(runtime)
+  const databases = await Promise.all(
+    parts.databases.map((database) => stateOf(database, parts, runtime.env, nonce)),
+  )
+  return {
+    v: 1,
+    count,
+    now: Date.now(),
+    deployed: await fingerprints(config),
+    live: rules.config !== config,
+    policies: rules.config.policies.map(({ name, mode }) => ({ name, mode })),
+    databases,
+  }
+}
+
+/** The digest by which two sides compare the URL of a database. */
+export const databaseId = async (url: string): Promise<string> =>
+  (await sha256(url.replace(/\/+$/, ''))).slice(0, 12)
+
+/** The longest wait for a database, ms. */
+const DEADLINE_MS = 5_000
+
+async function stateOf(
+  { name, store }: Database,
+  { nameSubject }: DeployedParts,
+  env: RuntimeContext['env'],
+  nonce: string,
+): Promise<VerifiedDatabase> {
+  const { url } = credentialsOf(env, name)
+  const about = {
+    ...(name !== undefined && { name }),
+    ...(url && { id: await databaseId(url) }),
+  }
+  const subject = await nameSubject([['verify', nonce]])
+  const startedAt = Date.now()
+  try {
+    const limits = [{ subject, terms: PROBE, cost: 0 }]
+    const { decidedAt } = await store.decide([{ mode: 'peek', limits }], {
+      deadlineMs: DEADLINE_MS,
+    })
+    const endedAt = Date.now()
+    return {
+      ...about,
+      status: 'ok',
+      roundTripMs: endedAt - startedAt,
+      clockOffsetMs: Math.round(decidedAt - (startedAt + endedAt) / 2),
+    }
+  } catch (error) {
+    return { ...about, status: 'failing', code: (error as { code?: string }).code ?? 'internal' }
+  }
+}

@@ -1,0 +1,154 @@
+/** A verified request on its way through the limiter. */
+import type { Reason } from '../../core/base/decision.ts'
+import { formatAddress } from '../../core/base/ip.ts'
+import type { Outcome } from '../../core/decide/question.ts'
+import type { Verified } from '../../core/feature.ts'
+import { isMatch, type Match, type Matched, type Unmet } from '../../core/program/match.ts'
+import type { Part } from '../../core/program/subject.ts'
+import type { RequestView } from '../../core/request/view.ts'
+import { ANSWER, type Claim } from './field.ts'
+
+/** How the policy that a verified request names has decided it. */
+export type VerifiedPolicy =
+  | {
+      applies: true
+      mode: 'enforce' | 'shadow'
+      /** The units of the quota, for a request with the reserve of this one. */
+      limit: number
+      cost: number
+      /** The state of the quota. Absent if nothing was counted, because a list or the fallback decided. */
+      state?: { allowed: boolean; remaining: number; retryAfterMs: number | null; banned?: true }
+    }
+  | {
+      applies: false
+      /** Why: a field of `match`, an entry of `allow`, or a missing part of the key. */
+      unmet: 'match' | 'allow' | 'key' | 'deny' | 'unknown'
+      name?: string
+    }
+
+/** The value of the field `Sluice-Verified`, as JSON. */
+export interface VerifiedDecision {
+  count: number
+  allowed: boolean
+  reason: Reason
+  /** The wait of a refused request, ms. Absent if it never passes, and for an admitted one. */
+  retryAfterMs?: number
+  /** The part that decided: the store, or why it was not asked. */
+  by: 'store' | 'cache' | 'lease' | 'shield' | 'local' | 'list' | 'allow' | 'deny'
+  /** The time of this server, ms since the epoch. */
+  now: number
+  /** The time of the decision by the clock of the store, ms since the epoch. */
+  decidedAt?: number
+  /** The policy that the request names. */
+  policy?: VerifiedPolicy
+  /** The address of the client, if it is known. */
+  address?: string
+  /** The fields in which a proxy reports the address of its client, as this server received them. */
+  forwarded?: Record<string, string>
+}
+
+/** A request with this claim. */
+export function verifiedBy(claim: Claim): Verified {
+  const own: Part = ['verify', claim.nonce]
+  return {
+    through: claim.through === true,
+    mark: ({ policies, shield, ...rest }) => ({
+      ...rest,
+      ...(shield && { shield: [...shield, own] }),
+      policies: policies.map((one) => (isMatch(one) ? marked(one, own, claim) : one)),
+    }),
+    fields: (outcome, matched, view) => ({
+      [ANSWER]: ascii(JSON.stringify(decided(claim, outcome, matched, view))),
+    }),
+  }
+}
+
+function marked(match: Match, own: Part, { policy, cost = 0 }: Claim): Match {
+  const partitionKey = [...match.partitionKey, own]
+  return match.policy.name === policy && cost > match.cost
+    ? { ...match, partitionKey, cost }
+    : { ...match, partitionKey }
+}
+
+function decided(
+  { count, policy }: Claim,
+  outcome: Outcome,
+  matched: Matched,
+  view: RequestView,
+): VerifiedDecision {
+  const { allowed, reason, retryAfterMs, fallback, decidedAt } = outcome.decision
+  const address = addressOf(view)
+  const forwarded = forwardedIn(view.request)
+  return {
+    count,
+    allowed,
+    reason,
+    ...(retryAfterMs && { retryAfterMs }),
+    by: fallback && fallback !== 'local' ? fallback : (outcome.decidedBy ?? fallback ?? 'store'),
+    now: Date.now(),
+    ...(decidedAt !== undefined && { decidedAt }),
+    ...(policy !== undefined && { policy: policyOf(policy, outcome, matched) }),
+    ...(address !== undefined && { address }),
+    ...(forwarded && { forwarded }),
+  }
+}
+
+function policyOf(
+  name: string,
+  { decision: { limits } }: Outcome,
+  { policies, denied }: Matched,
+): VerifiedPolicy {
+  const found = policies.find((one) => one.policy.name === name)
+  if (!found) {
+    return denied
+      ? { applies: false, unmet: 'deny', name: denied.by }
+      : { applies: false, unmet: 'unknown' }
+  }
+  if (!isMatch(found)) return { applies: false, ...whyUnmet(found) }
+  const state = limits.find((one) => one.policy === name)
+  const { mode, limit, burst, algorithm } = found.policy
+  const isBucket = algorithm === 'token-bucket'
+  return {
+    applies: true,
+    mode,
+    limit: (isBucket ? burst : limit) - (found.floor ?? 0),
+    cost: found.cost,
+    ...(state && {
+      state: {
+        allowed: state.allowed,
+        remaining: state.remaining,
+        retryAfterMs: state.retryAfterMs,
+        ...(state.bannedForMs && { banned: true as const }),
+      },
+    }),
+  }
+}
+
+function whyUnmet(one: Unmet): { unmet: 'match' | 'allow' | 'key'; name?: string } {
+  if (one.unmet === 'match') return { unmet: 'match', name: one.field }
+  if (one.unmet === 'allow') return { unmet: 'allow', name: one.entry }
+  const name = one.missing ?? one.unreadable ?? one.unverified
+  return { unmet: 'key', ...(name !== undefined && { name }) }
+}
+
+function addressOf(view: RequestView): string | undefined {
+  try {
+    return view.address && formatAddress(view.address)
+  } catch {
+    return undefined // `clientAddress` is not configured
+  }
+}
+
+const FORWARDED = ['x-forwarded-for', 'x-real-ip', 'forwarded', 'cf-connecting-ip']
+
+function forwardedIn({ headers }: Request): Record<string, string> | undefined {
+  const found = FORWARDED.flatMap((name) => {
+    const value = headers.get(name)
+    return value === null ? [] : [[name, value.slice(0, 200)] as const]
+  })
+  return found.length > 0 ? Object.fromEntries(found) : undefined
+}
+
+/** Escapes what a header field cannot contain. JSON is ASCII in all other places. */
+const ascii = (json: string) =>
+  json.replace(/[^\x20-\x7e]/g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`)
