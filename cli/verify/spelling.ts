@@ -1,7 +1,7 @@
 /** Other spellings of a path must not open another quota. */
-import type { PolicyContext } from './policy.ts'
+import type { Client } from './client.ts'
 import { isRefusal, type Plan, type Round } from './round.ts'
-import { quotaOf, spellings } from './sample.ts'
+import { type LocalMatcher, quotaOf, spellings } from './sample.ts'
 
 /** A part of the proof of a policy. */
 export interface Result {
@@ -13,7 +13,7 @@ export interface Result {
 export async function checkSpellings(
   { policy, request, cost, states }: Plan,
   { nonce, refusal }: Round,
-  { client, match }: Pick<PolicyContext, 'client' | 'match'>,
+  { client, match }: { client: Client; match: LocalMatcher },
 ): Promise<Result | undefined> {
   if (!policy.match.path || policy.algorithm === 'concurrency') return undefined
   const quota = quotaOf(await match(request), policy)

@@ -10,11 +10,11 @@ export interface SizeLimit {
   maxKiB: number
 }
 
-export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 91 }
+export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 94 }
 
 export const entryLimits: SizeLimit[] = [
   { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 48 },
-  { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 64 },
+  { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 67 },
   { name: 'sluice/node', file: 'node.js', maxKiB: 50 },
   { name: 'sluice/next', file: 'next.js', maxKiB: 48 },
   { name: 'sluice/client', file: 'client.js', maxKiB: 3 },

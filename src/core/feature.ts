@@ -50,7 +50,7 @@ export interface Stages extends MatchStages, RefusalStages {
   /** Endpoints of the decision API. */
   endpoints?: readonly Endpoint[]
   /** Answers requests for paths under `/_sluice/`, in the order of the features. */
-  handlers?: readonly Handler[]
+  handlers?: readonly PathHandler[]
   /** Recognizes a request of `sluice verify`. Returns `undefined` for any other request. */
   verify?: (
     request: Request,
@@ -59,7 +59,7 @@ export interface Stages extends MatchStages, RefusalStages {
 }
 
 /** Answers a request for a path under `/_sluice/`. Returns `undefined` for a path that it does not have. */
-export type Handler = (
+export type PathHandler = (
   path: string,
   request: Request,
   runtime: RuntimeContext,
@@ -100,7 +100,7 @@ export function stagesOf(program: Program, features = featuresOf(program.config)
   const stages: Stages = {}
   const endpoints: Endpoint[] = []
   const lua: string[] = []
-  const handlers: Handler[] = []
+  const handlers: PathHandler[] = []
   for (const feature of features) {
     const own = feature.compile(program)
     Object.assign(stages, own)

@@ -1,5 +1,5 @@
 /** `sluice/verify`: lets `npx sluice verify` prove that a deployment limits. */
-import type { Feature, Handler, Verified } from '../../core/feature.ts'
+import type { Feature, PathHandler, Verified } from '../../core/feature.ts'
 import { problem } from '../../core/respond/response.ts'
 import { tokensIn } from '../credentials/trusted-token.ts'
 import { createAllowance } from './allowance.ts'
@@ -23,7 +23,7 @@ const VARIABLE = 'SLUICE_VERIFY_TOKEN'
 export function verify(): Feature {
   const allowance = createAllowance()
 
-  const handler: Handler = async (path, request, runtime, limiter) => {
+  const handler: PathHandler = async (path, request, runtime, limiter) => {
     const tokens = tokensIn(runtime.env[VARIABLE])
     if (path !== '/_sluice/v1/verify' || tokens.length === 0) return undefined
     if (request.method !== 'GET') {
