@@ -48,7 +48,12 @@ export const storeMutants: Mutant[] = [
     'texts.length < requests.length',
     'reply',
   ),
-  reply('accepts a refusal without a wait', '!state && !allowed && waitMs === 0', 'false', 'reply'),
+  reply(
+    'accepts a refusal without a wait',
+    '!state && !answer.allowed && answer.retryAfterMs === 0',
+    'false',
+    'reply',
+  ),
   reply(
     'accepts a record whose mark contradicts its wait',
     "(mark === '+') !== (retryAfter === 0)",

@@ -22,10 +22,7 @@ type Env = RuntimeContext['env']
 export function createHealth({ config, log, rulesOf, partsOf }: Limiter) {
   /** @param noOrigin why requests cannot be forwarded, or `undefined` if they can */
   function misconfigured(env: Env, noOrigin: string | undefined): HealthProblem[] {
-    const databases = databasesOf(config)
-    const problems = databases.flatMap((store) =>
-      config.store ? missingClient(config, env, store) : missingCredentials(env, store),
-    )
+    const problems = databasesOf(config).flatMap((store) => missingParts(config, env, store))
     if (noOrigin) problems.push({ code: 'no-origin', variable: 'ORIGIN', detail: noOrigin })
     return problems
   }
@@ -62,22 +59,12 @@ export function createHealth({ config, log, rulesOf, partsOf }: Limiter) {
 
 const IS_OPEN = 'The database failed repeatedly. Until it answers again, onStoreError decides.'
 
-/** A client of the app may have its credentials from anywhere, but most have them from these variables. */
-function missingClient(config: Config, env: Env, store: string | undefined): HealthProblem[] {
+/** What a database lacks. A client of the app may have its credentials from anywhere, but most have them from these variables. */
+function missingParts(config: Config, env: Env, store: string | undefined): HealthProblem[] {
   const own = config.store?.own
   if (own) return own.problems(env)
   const { send, problem } = databaseFrom(config, env, store)
   if (send) return []
-  const missing = missingCredentials(env, store)
-  if (missing.length > 0) return missing
-  // Anybody can read this, so it has no message of an error.
-  const detail = problem
-    ? 'The function in store failed. The log has its error (store-error).'
-    : 'The function in store returned no client of @upstash/redis with a URL and a token.'
-  return [{ code: 'not-configured', store, detail }]
-}
-
-function missingCredentials(env: Env, store: string | undefined): HealthProblem[] {
   const variables = variablesOf(store)
   const { url, token } = credentialsOf(env, store)
   const problems: HealthProblem[] = []
@@ -88,7 +75,12 @@ function missingCredentials(env: Env, store: string | undefined): HealthProblem[
     add(variables.url, `Set it to the REST URL of the database, such as "${example}".`)
   }
   if (!token) add(variables.token, 'Set it to the REST token of the database.')
-  return problems
+  if (!config.store || problems[0]) return problems
+  // Anybody can read this, so it has no message of an error.
+  const detail = problem
+    ? 'The function in store failed. The log has its error (store-error).'
+    : 'The function in store returned no client of @upstash/redis with a URL and a token.'
+  return [{ code: 'not-configured', store, detail }]
 }
 
 function report(good: string, bad: string, problems: HealthProblem[], more: object = {}): Response {

@@ -1,7 +1,7 @@
 /** Decides requests to one subject. lua/README.md is the contract: every number equals that of the script. */
-import { algorithms, endingIn, resized } from '../../core/connection/algorithms/index.ts'
+import { algorithms, resized, statedBy } from '../../core/connection/algorithms/index.ts'
 import type { Limit, Penalty, StoreRequest, StoreState } from '../../core/connection/store.ts'
-import { type InRecord, owed, quotaOf, refunded, taken } from './charge.ts'
+import { owed, quotaOf, refunded, taken } from './charge.ts'
 import { liveTimes, owedTimes, refundedTimes } from './log.ts'
 import { ban, banRest, type Changes, pardon, refusalCounted } from './penalty.ts'
 import { type KeptState, liveState, type Parts } from './record.ts'
@@ -159,7 +159,7 @@ function stateOf(
   const numbers =
     limit.terms.algorithm === 'concurrency'
       ? slotsState(parts.slots(limit.terms.tag), limit, now)
-      : countedState(parts, limit, fits, now)
+      : statedBy(limit, now, fits, countedOf(parts, limit, now))
   const retryAfterMs = fits ? 0 : numbers.retryAfterMs
   return {
     ...numbers,
@@ -170,38 +170,10 @@ function stateOf(
   }
 }
 
-function countedState(
-  parts: Parts,
-  limit: Limit,
-  fits: boolean,
-  now: number,
-): Omit<StoreState, 'allowed'> {
-  const { terms, cost, floor = 0 } = limit
-  const { tag, algorithm } = terms
-  const decide = algorithms[algorithm as InRecord | 'sliding-log']
-  const quota = quotaOf(limit)
-  let kept: KeptState | undefined
-  if (algorithm === 'sliding-log') {
-    const times = parts.log(tag)
-    const newest = times.at(-1)
-    if (newest !== undefined) kept = { time: newest, numbers: [...times], end: Infinity }
-  } else {
-    kept = liveState(parts.record, tag, now)
-  }
-  const outcome = decide(now, quota, 0, kept)
-  const { retryAfterMs } = decide(now, quota, fits ? 0 : cost, kept)
-  // From the end of the state on, the whole quota is available, even if the terms have changed since the charge.
-  const restMs = kept ? kept.end - now : Infinity
-  const { remaining, resetAfterMs, nextAfterMs, ...waits } = endingIn(restMs, {
-    ...outcome,
-    retryAfterMs,
-  })
-  const reserved = floor > 0 && decide(now, terms, 0, kept).remaining - remaining
-  return {
-    remaining,
-    retryAfterMs: waits.retryAfterMs,
-    resetAfterMs,
-    nextAfterMs,
-    ...(reserved !== false && { reserved }),
-  }
+/** The state of a limit without slots. A log ends with its units. */
+function countedOf(parts: Parts, { terms: { tag, algorithm } }: Limit, now: number) {
+  if (algorithm !== 'sliding-log') return liveState(parts.record, tag, now)
+  const times = parts.log(tag)
+  const newest = times.at(-1)
+  return newest === undefined ? undefined : { time: newest, numbers: [...times], end: Infinity }
 }

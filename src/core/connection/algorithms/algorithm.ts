@@ -18,6 +18,11 @@ export interface State {
   end?: number
 }
 
+/** A state that ends at `end`: from then on it is absent. */
+export interface KeptState extends State {
+  end: number
+}
+
 /** The decision of one limit. Durations are in ms from `now`. */
 export interface QuotaOutcome {
   allowed: boolean

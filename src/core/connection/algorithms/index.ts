@@ -1,10 +1,12 @@
-import type { QuotaAlgorithm } from './algorithm.ts'
+import type { QuotaState } from '../../base/decision.ts'
+import type { Limit, Terms } from '../store.ts'
+import { endingIn, type KeptState, type QuotaAlgorithm, withFloor } from './algorithm.ts'
 import { fixedWindow } from './fixed-window.ts'
 import { slidingLog } from './sliding-log.ts'
 import { slidingWindow } from './sliding-window.ts'
 import { tokenBucket } from './token-bucket.ts'
 
-export type { QuotaAlgorithm, QuotaOutcome, QuotaTerms, State } from './algorithm.ts'
+export type { KeptState, QuotaAlgorithm, QuotaOutcome, QuotaTerms, State } from './algorithm.ts'
 export {
   capacityOf,
   endingIn,
@@ -21,3 +23,28 @@ export const algorithms = {
   'sliding-log': slidingLog,
   'token-bucket': tokenBucket,
 } satisfies Record<string, QuotaAlgorithm>
+
+/**
+ * The state of a limit in a reply, by its stored state after the decision. Not for `concurrency`.
+ * @param allowed true if the cost fits, or was charged
+ * @param stored with the end of its life
+ */
+export function statedBy(
+  { terms, cost, floor = 0 }: Limit,
+  now: number,
+  allowed: boolean,
+  stored?: KeptState,
+): QuotaState {
+  const algorithm = terms.algorithm as Exclude<Terms['algorithm'], 'concurrency'>
+  const decide = algorithms[algorithm]
+  const smaller = withFloor(algorithm, terms, floor)
+  // Without a state every wait is 0, or there is none.
+  const answer = endingIn(stored ? stored.end - now : 0, {
+    ...decide(now, smaller, 0, stored),
+    allowed,
+    retryAfterMs: allowed ? 0 : decide(now, smaller, cost, stored).retryAfterMs,
+  })
+  return floor
+    ? { ...answer, reserved: decide(now, terms, 0, stored).remaining - answer.remaining }
+    : answer
+}

@@ -1,7 +1,7 @@
 /** Decodes replies of the Lua script. lua/README.md is the contract. */
 import type { QuotaState } from '../../base/decision.ts'
 import { hasOwnKey } from '../../base/own-key.ts'
-import { algorithms, resized, type State, withFloor } from '../algorithms/index.ts'
+import { type KeptState, resized, statedBy } from '../algorithms/index.ts'
 import type { Idempotency, Limit, StoreReply, StoreRequest } from '../store.ts'
 import { penaltyOf } from './arguments.ts'
 
@@ -82,36 +82,17 @@ function plainState(part: string, limit: Limit, now: number): QuotaState | undef
   }
   const [, mark, time, life, used, usedBefore] = STATE.exec(part) ?? []
   if (!mark) return undefined
-  const decide = algorithms[algorithm]
-  let state: State | undefined
-  let restMs = Number.POSITIVE_INFINITY
+  let state: KeptState | undefined
   if (time) {
     const hasTwo = usedBefore !== undefined
     const end = Number(time) + Number(life)
     if (hasTwo !== (algorithm === 'sliding-window') || !isWhole(end) || end <= now) return undefined
     const numbers = hasTwo ? [Number(used), Number(usedBefore)] : [Number(used)]
     state = { time: Number(time), end, numbers }
-    restMs = end - now
   }
-  const smaller = floor ? withFloor(algorithm, terms, floor) : terms
-  // From the run-out of the state on, the whole quota is available, even if the terms have changed since the charge.
-  const within = (ms: number) => (ms < restMs ? ms : restMs)
-  const outcome = decide(now, smaller, 0, state)
-  const { remaining } = outcome
-  const allowed = mark === '+'
-  const waitMs = allowed ? 0 : decide(now, smaller, limit.cost, state).retryAfterMs
+  const answer = statedBy(limit, now, mark === '+', state)
   // The script never refuses a cost that fits into an unused quota.
-  if (!state && !allowed && waitMs === 0) return undefined
-  const answer = {
-    allowed,
-    remaining,
-    retryAfterMs: waitMs === null ? null : within(waitMs),
-    resetAfterMs: within(outcome.resetAfterMs),
-    nextAfterMs: within(outcome.nextAfterMs),
-  }
-  return floor
-    ? { ...answer, reserved: decide(now, terms, 0, state).remaining - remaining }
-    : answer
+  return !state && !answer.allowed && answer.retryAfterMs === 0 ? undefined : answer
 }
 
 /** The limit of an operator in units and the rest of its life in ms, or nothing. */
