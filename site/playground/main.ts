@@ -23,7 +23,9 @@ import { fillTraffic, trafficIn } from './traffic-form.ts'
 const failure = byId('failure')
 const fail = (error: unknown) =>
   setText(failure, error instanceof Error ? error.message : String(error))
-addEventListener('error', ({ message }) => fail(message))
+addEventListener('error', ({ error }) => {
+  if (error) fail(error) // a message without one is a warning, such as that of a ResizeObserver
+})
 addEventListener('unhandledrejection', ({ reason }) => fail(reason))
 
 const form = byId<HTMLFormElement>('traffic')

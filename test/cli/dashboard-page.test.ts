@@ -8,6 +8,7 @@ import {
   pairsOf,
   rowsOf,
   textOf,
+  violationsOf,
   waitForElement,
   waitUntil,
 } from '../support/browser.ts'
@@ -146,15 +147,18 @@ describe('the counts on the page', () => {
     const { page, mistakes } = await open()
     expect(await textOf(page, '#worker')).toBe(worker.url)
     expect(await textOf(page, '#source')).toMatch(/^Counts of one isolate of the Worker since /)
+    const since = 'since the start'
     expect(await pairsOf(page, '#figures')).toMatchObject({
-      requests: '1,000',
-      refused: '300 (30%)',
+      [`requests ${since}`]: '1,000',
+      [`refused ${since}`]: '300 (30%)',
+      'requests, last minute': expect.stringMatching(/^[\d.]+ a second$/),
       'refused, last minute': '30%',
-      'store latency p50': '≤ 2 ms',
-      'store latency p99': '≤ 50 ms',
-      'HTTP calls a request': '0.5',
-      'billed commands a request': '2',
-      fallbacks: '3',
+      [`store latency, median ${since}`]: '≤ 2 ms',
+      [`store latency, p99 ${since}`]: '≤ 50 ms',
+      [`HTTP calls ${since}`]: '0.5 a request',
+      [`billed commands ${since}`]: '2 a request',
+      'cost at the rate of the last minute': expect.stringMatching(/^\$[\d.,]+ a month$/),
+      [`fallbacks ${since}`]: '3 decisions',
     })
     expect(await rowsOf(page, '#requests')).toEqual([
       ['per-ip', '900', '700', '200', '0', '0', '0', '0', '0', '22.2%'],
@@ -199,6 +203,18 @@ describe('the counts on the page', () => {
     )
   })
 
+  test('Refused requests have a chart of their own, so that they are visible beside many admitted ones.', async () => {
+    stats.slots[0]!.series.push(seriesOf('per-ip', 'allowed', 100_000))
+    const { page } = await open()
+    expect(await page.evaluate(`document.getElementById('refused-chart').ariaLabel`)).toBe(
+      'Refused requests in the last 10 minutes: 300. Most in 10 s: 150.',
+    )
+    expect(await page.evaluate(`document.querySelectorAll('#refused-chart canvas').length`)).toBe(1)
+    // All of these are refused: the first chart shows them.
+    await page.select('#chart-policy', 'policy login')
+    expect(await page.evaluate(`document.getElementById('refused-part').hidden`)).toBe(true)
+  })
+
   test('A name that looks like markup is shown as text.', async () => {
     const evil = '<img src=x onerror="document.title=1">'
     policies = [policy(evil, { key: [evil] })]
@@ -223,7 +239,7 @@ describe('the actions of the page', () => {
     const subject = '3q2-7wAAAAAAAAAA'
     expect(await rowsOf(page, '#offenders')).toEqual([
       [subject, 'per-ip', '120', 'LookBanUnban'],
-      ['x5f1zAAAAAAAAAAA', 'login', '48 to 60', 'LookBanUnban'],
+      ['x5f1zAAAAAAAAAAA', 'login', '48 to 60', 'LookBanUnbanNo bans: the policy has no penalty.'],
     ])
     await click(page, `Look ${subject}`)
     await waitForElement(page, '#look-answer dl')
@@ -249,6 +265,57 @@ describe('the actions of the page', () => {
       `document.getElementById('look-answer').textContent.includes('not banned')`,
     )
     expect(lastCall(/unban/)!.body).toEqual({ subject })
+  })
+
+  test('Ten offenders are shown, and a button shows all of them.', async () => {
+    stats.total.offenders = Array.from({ length: 32 }, (_, n) => ({
+      policy: 'per-ip',
+      subject: `client-${String(n).padStart(9, '0')}`,
+      refusals: 100 - n,
+      error: 0,
+    }))
+    const { page } = await open()
+    expect(await rowsOf(page, '#offenders')).toHaveLength(10)
+    expect(await textOf(page, '#offenders-more')).toBe('Show all 32')
+    await page.click('#offenders-more')
+    expect(await rowsOf(page, '#offenders')).toHaveLength(32)
+    await page.click('#offenders-more')
+    expect(await rowsOf(page, '#offenders')).toHaveLength(10)
+    // Their policy has bans, and their labels are hashes.
+    expect(await page.evaluate(`document.getElementById('offenders-hashed').hidden`)).toBe(false)
+  })
+
+  test('A readable label is an operation on the values of its key, and the label of a network is none.', async () => {
+    const offender = (policy: string, subject: string) => ({
+      policy,
+      subject,
+      refusals: 5,
+      error: 0,
+    })
+    stats.total.offenders = [
+      offender('per-ip', 'ip=203.0.113.7'),
+      offender('login', 'ip=2001:db8::/56,path=/login'),
+      offender('per-ip', '203.0.113.0/24'),
+    ]
+    const { page } = await open()
+    await click(page, 'Look ip=203.0.113.7')
+    await waitForElement(page, '#look-answer dl')
+    expect(lastCall(/per-ip\/peek$/)!.body).toEqual({ key: ['203.0.113.7'] })
+    await click(page, 'Look ip=2001:db8::/56,path=/login')
+    await waitUntil(page, `/login/.test(document.getElementById('look-answer').textContent)`)
+    expect(lastCall(/login\/peek$/)!.body).toEqual({ key: ['2001:db8::/56', '/login'] })
+    expect((await rowsOf(page, '#offenders'))[2]![3]).toBe('The label stands for several clients.')
+    expect(await page.evaluate(`document.getElementById('offenders-hashed').hidden`)).toBe(true)
+  })
+
+  test('The form says why a policy without bans has no active ban button.', async () => {
+    const { page } = await open()
+    const isDisabled = () => page.evaluate(`document.querySelector('#look [value=ban]').disabled`)
+    expect(await isDisabled()).toBe(false)
+    await page.select('#look select', 'login')
+    expect(await isDisabled()).toBe(true)
+    expect(await textOf(page, '#look-no-bans')).toContain('The policy has no bans.')
+    expect(await page.evaluate(`document.getElementById('look-no-bans').hidden`)).toBe(false)
   })
 
   test('A policy without bans has no active ban button.', async () => {
@@ -366,6 +433,17 @@ describe('the limits that operators have set', () => {
 })
 
 describe('the messages of the page', () => {
+  test('A mistake of the page itself is a message, and not a blank page.', async () => {
+    stats = { ...stats, total: { ...stats.total, series: null as never } }
+    const { page } = await open()
+    expect(await textOf(page, '#problem')).toMatch(/series|null|iterable/)
+    await page.evaluate(`void setTimeout(() => { throw new RangeError('Invalid language tag') })`)
+    await waitUntil(page, `/language tag/.test(document.getElementById('problem').textContent)`)
+    expect(await textOf(page, '#problem')).toBe(
+      'The page has failed: Invalid language tag. Reload it.',
+    )
+  })
+
   test.each<[string, () => void, RegExp]>([
     ['A wrong token', () => (token = 'another-token-0000'), /refuses the token \(401\).*--token/],
     [
@@ -416,6 +494,12 @@ test.each(['light', 'dark'])(
         .filter((one) => !one.labels?.length && !one.ariaLabel && !one.textContent).length`,
     )
     expect(unnamed).toBe(0)
+    // The actions of an offender are in one line.
+    const tops = await page.evaluate(
+      `[...document.querySelectorAll('#offenders tr:first-child button')].map((one) => one.getBoundingClientRect().top)`,
+    )
+    expect(new Set(tops as number[]).size).toBe(1)
+    expect(await violationsOf(page)).toEqual([])
     expect(mistakes).toEqual([])
   },
 )

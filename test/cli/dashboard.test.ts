@@ -87,10 +87,10 @@ test('The numbers on the page equal the requests that were sent.', async () => {
   ])
   expect(total.at(-1)).toBe('36.4%')
   expect(await pairsOf(page, '#figures')).toMatchObject({
-    requests: '44',
-    refused: '16 (36.4%)',
+    'requests since the start': '44',
+    'refused since the start': '16 (36.4%)',
     'refused, last minute': '36.4%',
-    fallbacks: '0',
+    'fallbacks since the start': '0 decisions',
   })
   expect(await textOf(page, '#source')).toMatch(/^Counts of one isolate/)
   const label = await page.evaluate(`document.getElementById('chart').ariaLabel`)

@@ -1,10 +1,17 @@
 /** The page of the playground in a real browser. */
-import axe from 'axe-core'
 import type { Browser, Page } from 'puppeteer-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { bundlePlayground } from '../../dev/site/playground.ts'
 import { fragmentOf, type PageState } from '../../site/playground/state.ts'
-import { launchBrowser, openPage, pairsOf, rowsOf, textOf, waitUntil } from '../support/browser.ts'
+import {
+  launchBrowser,
+  openPage,
+  pairsOf,
+  rowsOf,
+  textOf,
+  violationsOf,
+  waitUntil,
+} from '../support/browser.ts'
 import { isLong } from '../support/long.ts'
 import { onModel, scenarios } from '../support/playground.ts'
 import { type StaticSite, serveFiles } from '../support/static-site.ts'
@@ -179,7 +186,7 @@ describe.each([390, 1280])('at a width of %i px', (width) => {
       const { page, mistakes } = await open('several-limits', { width })
       await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value }])
       expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
-      expect(await violations(page)).toEqual([])
+      expect(await violationsOf(page)).toEqual([])
       expect(mistakes).toEqual([])
     },
   )
@@ -194,12 +201,4 @@ async function replaceText(page: Page, text: string) {
   await page.keyboard.press('Backspace')
   // Without the brackets that the editor closes by itself.
   await page.keyboard.sendCharacter(text)
-}
-
-/** The violations that axe finds, one line for each. */
-async function violations(page: Page): Promise<string[]> {
-  await page.evaluate(axe.source)
-  return page.evaluate(
-    `axe.run().then(({ violations }) => violations.map(({ id, impact, nodes }) => id + ' (' + impact + '): ' + nodes.map(({ target }) => target).join(', ')))`,
-  ) as Promise<string[]>
 }

@@ -1,5 +1,6 @@
 /** A real browser: Chromium without a window. */
 import chromium from '@sparticuz/chromium'
+import axe from 'axe-core'
 import { type Browser, launch, type Page } from 'puppeteer-core'
 import { expect } from 'vitest'
 
@@ -56,3 +57,11 @@ export const waitUntil = (page: Page, expression: string) =>
 /** Waits for an element. */
 export const waitForElement = (page: Page, selector: string) =>
   waitUntil(page, `document.querySelector('${selector}')`)
+
+/** The violations of rules for accessibility that axe finds, one line for each. */
+export async function violationsOf(page: Page): Promise<string[]> {
+  await page.evaluate(axe.source)
+  return page.evaluate(
+    `axe.run().then(({ violations }) => violations.map(({ id, impact, nodes }) => id + ' (' + impact + '): ' + nodes.map(({ target }) => target).join(', ')))`,
+  ) as Promise<string[]>
+}

@@ -1,17 +1,71 @@
-/** The chart of the requests in the last 10 minutes: stacked bars, one for each slot of 10 s. */
+/**
+ * The charts of the last 10 minutes: stacked bars, one for each slot of 10 s. A second chart has the refused requests alone, which are
+ * too low to see beside many admitted ones.
+ */
 import uPlot from 'uplot'
 import { type DecisionOutcome, outcomes } from '../../../src/features/observe/event.ts'
 import type { Stats } from '../../../src/features/observe/report.ts'
 import { byId } from './dom.ts'
-import { decisionsIn, refusedIn, SLOT_MS, timeline } from './figures.ts'
-import { numberText } from './text.ts'
+import { type ByOutcome, decisionsIn, refusals, refusedIn, SLOT_MS, timeline } from './figures.ts'
+import { numberText, timeText } from './text.ts'
 
-const HEIGHT = 220
+/** Makes a chart, and keeps it as long as it has the same series. */
+function chartAt(place: HTMLElement, height: number) {
+  let chart: uPlot | undefined
+  /** What the chart was made for: a change needs a new one. */
+  let made = ''
+  let raw: number[][] = []
+  new ResizeObserver(() => chart?.setSize({ width: place.clientWidth, height })).observe(place)
+
+  return (times: number[], counts: ByOutcome[], present: DecisionOutcome[]) => {
+    const isDark = matchMedia('(prefers-color-scheme: dark)').matches
+    const key = JSON.stringify([present, isDark])
+    // Drawn from the highest to the lowest, so that each bar covers the lower part of the one before.
+    raw = present.map((outcome) => counts.map((slot) => slot[outcome])).reverse()
+    const stacked = present
+      .map((_, n) => counts.map((slot) => total(present.slice(0, n + 1).map((one) => slot[one]))))
+      .reverse()
+    const data: uPlot.AlignedData = [times, ...stacked]
+    if (key === made) return chart!.setData(data)
+    chart?.destroy()
+    const valueAt = (n: number, at: number) => raw[n]![at] ?? 0
+    chart = new uPlot(optionsFor(place, height, present.toReversed(), valueAt), data, place)
+    made = key
+  }
+}
+
 const place = byId('chart')
-let chart: uPlot | undefined
-/** What the chart was made for: a change needs a new one. */
-let made = ''
-let raw: number[][] = []
+const refusedPlace = byId('refused-chart')
+const showAll = chartAt(place, 220)
+const showRefused = chartAt(refusedPlace, 120)
+
+export function showChart(stats: Stats, policy: string | undefined) {
+  const { times, counts } = timeline(stats, policy)
+  const has = (one: DecisionOutcome) => counts.some((slot) => slot[one] > 0)
+  const all = counts.map(decisionsIn)
+  const refused = total(counts.map(refusedIn))
+  showAll(
+    times,
+    counts,
+    outcomes.filter((one) => one === 'allowed' || has(one)),
+  )
+  const most = numberText(Math.max(...all))
+  place.setAttribute(
+    'aria-label',
+    `Requests in the last 10 minutes: ${numberText(total(all))}, of which ${numberText(refused)} refused. Most in 10 s: ${most}.`,
+  )
+  const part = byId('refused-part')
+  part.hidden = refused === 0 || refused === total(all)
+  if (part.hidden) return
+  showRefused(times, counts, refusals.filter(has))
+  const mostRefused = numberText(Math.max(...counts.map(refusedIn)))
+  refusedPlace.setAttribute(
+    'aria-label',
+    `Refused requests in the last 10 minutes: ${numberText(refused)}. Most in 10 s: ${mostRefused}.`,
+  )
+}
+
+const total = (numbers: number[]) => numbers.reduce((sum, one) => sum + one, 0)
 
 const resolved = (name: string) => {
   // light-dark() is resolved only in a real property.
@@ -21,40 +75,17 @@ const resolved = (name: string) => {
   return value
 }
 
-export function showChart(stats: Stats, policy: string | undefined) {
-  const { times, counts } = timeline(stats, policy)
-  const present = outcomes.filter(
-    (one) => one === 'allowed' || counts.some((slot) => slot[one] > 0),
-  )
-  const isDark = matchMedia('(prefers-color-scheme: dark)').matches
-  const key = JSON.stringify([present, isDark])
-  // Drawn from the highest to the lowest, so that each bar covers the lower part of the one before.
-  raw = present.map((outcome) => counts.map((slot) => slot[outcome])).reverse()
-  const stacked = present
-    .map((_, n) => counts.map((slot) => total(present.slice(0, n + 1).map((one) => slot[one]))))
-    .reverse()
-  const data: uPlot.AlignedData = [times, ...stacked]
-  if (key === made) chart!.setData(data)
-  else {
-    chart?.destroy()
-    chart = new uPlot(options(present.toReversed()), data, place)
-    made = key
-  }
-  const all = counts.map(decisionsIn)
-  place.setAttribute(
-    'aria-label',
-    `Requests in the last 10 minutes: ${numberText(total(all))}, of which ${numberText(total(counts.map(refusedIn)))} refused. Most in 10 s: ${numberText(Math.max(...all))}.`,
-  )
-}
-
-const total = (numbers: number[]) => numbers.reduce((sum, one) => sum + one, 0)
-
-function options(shown: DecisionOutcome[]): uPlot.Options {
+function optionsFor(
+  place: HTMLElement,
+  height: number,
+  shown: DecisionOutcome[],
+  valueAt: (series: number, at: number) => number,
+): uPlot.Options {
   const bars = uPlot.paths.bars!({ size: [0.9, 60], align: 1 })
   const axis = { stroke: resolved('muted'), grid: { stroke: resolved('line'), width: 1 } }
   return {
     width: place.clientWidth,
-    height: HEIGHT,
+    height,
     axes: [axis, { ...axis, size: 60, values: (_, ticks) => ticks.map(numberText) }],
     // The last bar begins at the last time.
     scales: {
@@ -63,7 +94,10 @@ function options(shown: DecisionOutcome[]): uPlot.Options {
     },
     cursor: { drag: { x: false, y: false } },
     series: [
-      { label: 'time' },
+      {
+        label: 'requests in 10 s',
+        value: (_: uPlot, at: number | null) => (at === null ? '' : `from ${timeText(at * 1000)}`),
+      },
       ...shown.map((outcome, n) => ({
         label: outcome,
         stroke: resolved(outcome),
@@ -72,12 +106,8 @@ function options(shown: DecisionOutcome[]): uPlot.Options {
         paths: bars,
         points: { show: false },
         value: (_: uPlot, __: number, ___: number, at: number | null) =>
-          at === null ? '–' : numberText(raw[n]![at] ?? 0),
+          at === null ? '' : numberText(valueAt(n, at)),
       })),
     ],
   }
 }
-
-new ResizeObserver(() => chart?.setSize({ width: place.clientWidth, height: HEIGHT })).observe(
-  place,
-)

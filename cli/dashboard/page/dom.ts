@@ -49,6 +49,7 @@ function newRow(key: string, texts: string[], actions?: Node[]): HTMLElement {
   ;(row.firstChild as HTMLTableCellElement).scope = 'row'
   if (actions) {
     const cell = element('td')
+    cell.className = 'actions'
     cell.append(...actions)
     row.append(cell)
   }
@@ -97,7 +98,7 @@ export function scrollByKeys() {
       else {
         place.tabIndex = 0
         place.setAttribute('role', 'region')
-        place.setAttribute('aria-label', 'Table that scrolls')
+        place.setAttribute('aria-label', `${nameOf(place.querySelector('table')!)} (scrolls)`)
       }
     }
   })
@@ -106,3 +107,8 @@ export function scrollByKeys() {
     sized.observe(place.firstElementChild!)
   }
 }
+
+const nameOf = (table: HTMLTableElement) =>
+  table.caption?.textContent ??
+  document.getElementById(table.getAttribute('aria-labelledby') ?? '')?.textContent ??
+  'Table'

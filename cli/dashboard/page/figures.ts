@@ -11,7 +11,7 @@ const MONTH_S = 30 * 24 * 60 * 60
 /** Upstash, pay as you go. */
 const DOLLARS_PER_COMMAND = 0.2 / 100_000
 
-const refusals: readonly DecisionOutcome[] = ['limited', 'banned', 'denied', 'shielded']
+export const refusals: readonly DecisionOutcome[] = ['limited', 'banned', 'denied', 'shielded']
 
 export type ByOutcome = Record<DecisionOutcome, number>
 

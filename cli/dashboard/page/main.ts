@@ -5,7 +5,7 @@ import type { Stats } from '../../../src/features/observe/report.ts'
 import type { About } from '../about.ts'
 import { about, CallError, call, messageIn, openSession } from './call.ts'
 import { showChart } from './chart.ts'
-import { byId, element, setText, showOptions, showPairs, showRows } from './dom.ts'
+import { byId, element, scrollByKeys, setText, showOptions, showPairs, showRows } from './dom.ts'
 import { onExplain } from './explain.ts'
 import { byOutcome, byPolicy, decisionsIn, quantile, rates, refusedIn } from './figures.ts'
 import { showOffenders } from './offenders.ts'
@@ -52,17 +52,18 @@ function showStats(now: Stats) {
     byId('source'),
     `Counts of ${whose} since ${timeText(total.from)}, as of ${timeText(now.now)}`,
   )
+  const since = 'since the start' // the head of the page names the time
   showPairs(byId('figures'), {
-    requests: numberText(decisionsIn(all)),
-    refused: `${numberText(refusedIn(all))} (${shareText(refusedIn(all), decisionsIn(all))})`,
-    'requests a second, last minute': numberText(rate.perSecond),
+    [`requests ${since}`]: numberText(decisionsIn(all)),
+    [`refused ${since}`]: `${numberText(refusedIn(all))} (${shareText(refusedIn(all), decisionsIn(all))})`,
+    'requests, last minute': `${numberText(rate.perSecond)} a second`,
     'refused, last minute': shareText(rate.refused, 1),
-    'store latency p50': boundText(quantile(latency, 0.5), latency.bounds),
-    'store latency p99': boundText(quantile(latency, 0.99), latency.bounds),
-    'HTTP calls a request': numberText(rate.calls),
-    'billed commands a request': numberText(rate.commands),
-    'cost a month at this rate': dollarText(rate.dollarsAMonth),
-    fallbacks: numberText(fallbacks),
+    [`store latency, median ${since}`]: boundText(quantile(latency, 0.5), latency.bounds),
+    [`store latency, p99 ${since}`]: boundText(quantile(latency, 0.99), latency.bounds),
+    [`HTTP calls ${since}`]: `${numberText(rate.calls)} a request`,
+    [`billed commands ${since}`]: `${numberText(rate.commands)} a request`,
+    'cost at the rate of the last minute': `${dollarText(rate.dollarsAMonth)} a month`,
+    [`fallbacks ${since}`]: `${numberText(fallbacks)} decisions`,
   })
   showRequests(now)
   showOffenders(total.offenders, policies)
@@ -179,6 +180,15 @@ async function poll() {
   setTimeout(poll, waitMs)
 }
 
+// A mistake of the page itself must not leave it blank.
+const fail = (error: unknown) =>
+  setText(byId('problem'), `The page has failed: ${messageIn(error)}. Reload it.`)
+addEventListener('error', ({ error }) => {
+  if (error) fail(error) // a message without one is a warning, such as that of a ResizeObserver
+})
+addEventListener('unhandledrejection', ({ reason }) => fail(reason))
+
+scrollByKeys()
 chartPolicy.addEventListener('change', drawChart)
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawChart)
 onExplain(() => policies)

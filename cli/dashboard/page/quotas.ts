@@ -19,7 +19,7 @@ export interface ListedPolicy {
 }
 
 /** The client of an operation: by its label, or by the values of the policy's key. */
-type OperateTarget = { subject: string } | { key: (string | null)[]; plan?: string }
+export type OperateTarget = { subject: string } | { key: (string | null)[]; plan?: string }
 
 const form = byId<HTMLFormElement>('look')
 const select = form.elements.namedItem('policy') as HTMLSelectElement
@@ -37,7 +37,9 @@ export function showPolicyChoice(list: ListedPolicy[]) {
 
 /** One field for each part of the policy's key. */
 function showKeyFields() {
-  const parts = policies.find(({ name }) => name === select.value)?.key ?? []
+  const { key: parts = [], bans = true } = policies.find(({ name }) => name === select.value) ?? {}
+  for (const one of form.querySelectorAll<HTMLButtonElement>('[name=action]')) one.disabled = !bans
+  byId('look-no-bans').hidden = bans
   const place = byId('look-key')
   if ([...place.children].map((one) => one.firstChild!.textContent).join() === parts.join()) return
   place.replaceChildren(
