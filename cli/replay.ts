@@ -42,7 +42,7 @@ LOG is a file, a pattern such as 'logs/*.gz', or - for the standard input. Compr
   --anonymize FILE        also write the log, with other addresses and without queries and user agents
   --help                  show this text
 
-Exits with 0; with 1 after an error or a limit that is exceeded; with 130 after Ctrl-C, which prints
+Exits with 0; with 1 after an error, a limit or an expectation (expect) that is exceeded; with 130 after Ctrl-C, which prints
 the report of the requests so far.`
 
 const text = { type: 'string' } as const
@@ -55,7 +55,7 @@ const OPTIONS = {
   host: text,
   exact: flag,
   suggest: text,
-  'refuse-clients': { type: 'string', default: '0.1%' },
+  'refuse-clients': text,
   'max-refused': text,
   'max-clients': text,
   json: flag,
@@ -151,7 +151,7 @@ function optionsOf(values: Values, files: string[]): Omit<ReplayOptions, 'config
   for (const [name, file] of Object.entries({ config, against })) {
     if (file === '') wrong(`--${name}`, 'a file', file)
   }
-  const refuse = shareOf('--refuse-clients', values['refuse-clients'])!
+  const refuse = shareOf('--refuse-clients', values['refuse-clients'])
   for (const [name, file] of Object.entries({ html, anonymize })) {
     if (file === undefined) continue
     const isFolder = existsSync(file) && statSync(file).isDirectory()

@@ -8,6 +8,7 @@ import { inGateway } from '../../src/features/in-gateway.ts'
 import { createAnonymizer, writeLine } from './anonymize.ts'
 import { createReplayer, type Replayer } from './decide/replayer.ts'
 import type { Decided } from './decide/verdict.ts'
+import { createExpectationCounter } from './expect/expectations.ts'
 import type { LogLine } from './line.ts'
 import type { Log, LogOptions, Progress } from './read/log.ts'
 import { openLog } from './read/open.ts'
@@ -44,6 +45,7 @@ export async function replay(options: ReplayOptions): Promise<ReplayReport> {
   const { files, config, against, exact = false, suggest, signal, onProgress } = options
   const log = await openLog(files, options.log)
   const suggester = suggest && createSuggester(config.options, log, suggest)
+  const expected = createExpectationCounter(config.options, log)
   const parsed = parseConfig(config.options, inGateway)
   const replayers: Replayer[] = []
   const writer = options.anonymize === undefined ? undefined : anonymizedLog(options.anonymize)
@@ -60,6 +62,7 @@ export async function replay(options: ReplayOptions): Promise<ReplayReport> {
       decided.catch(() => {}) // thrown after the next lines
       const [own, other] = await before
       tally.add(own!, other)
+      await expected.add(own!)
       before = decided
     }
     onProgress?.(log.progress, log)
@@ -72,6 +75,7 @@ export async function replay(options: ReplayOptions): Promise<ReplayReport> {
     await count((replayer) => replayer.finish())
     await count(async () => [])
     const suggestion = suggester?.result()
+    const expectations = expected.result()
     return tally.result({
       config: config.file,
       source: sourceOf(log, files, signal?.aborted ?? false),
@@ -81,6 +85,7 @@ export async function replay(options: ReplayOptions): Promise<ReplayReport> {
       ...(other && {
         against: { config: against!.file, engine: other.engine, notReplayed: other.notReplayed },
       }),
+      ...(expectations.length > 0 && { expectations }),
       ...(suggestion && { suggestion }),
     })
   } finally {

@@ -83,6 +83,8 @@ export const SUGGESTION: Suggestion = {
   ],
   refuse: 0.001,
   suggested: { limit: 400, windowMs: 60_000, refusedKeys: 1 },
+  gap: { below: 178, above: 900, highest: [60, 178, 900] },
+  refused: [{ client: '203.0.113.7', peak: 900 }],
   text: "{\n  name: 'per-ip',\n  limit: 400,\n  mode: 'shadow',\n}",
 }
 

@@ -2,6 +2,7 @@
 import { durationText, numberText } from '../../dashboard/page/text.ts'
 import { changeSections, notReplayedBlocks, offenderSections } from './client-content.ts'
 import type { Block, Plot, Section, Series } from './document.ts'
+import { expectationSections } from './expectation-content.ts'
 import { suggestionSections } from './suggestion-content.ts'
 import type { PolicyCounts, RefusalCounts, ReplayReport } from './types.ts'
 import {
@@ -23,6 +24,7 @@ const sourceName = (file: string) => (file === '-' ? STDIN : plainText(file))
 export const sectionsOf = (report: ReplayReport): Section[] => [
   { title: 'Summary', blocks: summary(report) },
   ...policySections(report),
+  ...expectationSections(report),
   ...offenderSections(report),
   ...changeSections(report),
   ...suggestionSections(report),

@@ -1,3 +1,4 @@
+import { expectationText, isExceeded } from './expectation-content.ts'
 import type { ReplayReport } from './types.ts'
 import { betweenText, percentText, rangeText } from './words.ts'
 
@@ -8,13 +9,13 @@ export interface GateLimits {
   maxClients?: number | undefined
 }
 
-/** Returns why the report exceeds the limits, one sentence for each; none if it does not. The upper bounds count. */
+/** Returns why the report exceeds the limits or an expectation, one sentence for each; none if it does not. The upper bounds count. */
 export function gate(
-  { total, policies, notReplayed }: ReplayReport,
+  { total, policies, notReplayed, expectations = [] }: ReplayReport,
   { maxRefused, maxClients }: GateLimits,
 ): string[] {
   const { requests, refused, share, clients } = total
-  const reasons: string[] = []
+  const reasons = expectations.filter(isExceeded).map(expectationText)
   const isLimited = maxRefused !== undefined || maxClients !== undefined
   if (isLimited && policies.length === 0 && notReplayed.length > 0) {
     reasons.push('No policy was replayed, so nothing was checked (--max-refused, --max-clients).')

@@ -8,7 +8,7 @@ import { offendersOf } from './offenders.ts'
 import { countOf, Pair } from './pair.ts'
 import { Policies } from './policies.ts'
 import { Slots } from './slots.ts'
-import type { ReplayReport, Source, Suggestion } from './types.ts'
+import type { ExpectationReport, ReplayReport, Source, Suggestion } from './types.ts'
 
 export interface TallyOptions {
   /** The policies that are replayed, such as `config.policies`. */
@@ -33,6 +33,7 @@ export interface ReportContext extends Replayed {
   notes: string[]
   /** The other configuration. The report has a comparison if it is present. */
   against?: Replayed
+  expectations?: ExpectationReport[]
   suggestion?: Suggestion
 }
 
@@ -113,7 +114,14 @@ class LogTally implements Tally {
     this.#clients.detail(client, decided.line)
   }
 
-  result({ source, notes, against, suggestion, ...replayed }: ReportContext): ReplayReport {
+  result({
+    source,
+    notes,
+    against,
+    expectations,
+    suggestion,
+    ...replayed
+  }: ReportContext): ReplayReport {
     const left = new Set(replayed.notReplayed.map(({ policy }) => policy))
     const clients = this.#clients.list()
     const answered = ({ requests, refused }: { requests: number; refused: Pair }) => ({
@@ -139,6 +147,7 @@ class LogTally implements Tally {
       clients: { count: this.#clients.total, exact: this.#clients.exact },
       offenders: offendersOf(clients),
       ...(against && { against: { ...against, ...this.#differences.report(clients) } }),
+      ...(expectations && { expectations }),
       ...(suggestion && { suggestion }),
     }
   }

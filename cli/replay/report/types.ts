@@ -31,6 +31,8 @@ export interface ReplayReport {
   /** The clients with the most refusals. */
   offenders: ClientReport[]
   against?: Comparison
+  /** What the configuration expects (`expect`). Absent if it expects nothing. */
+  expectations?: ExpectationReport[]
   suggestion?: Suggestion
 }
 
@@ -172,6 +174,20 @@ export interface Change {
   top: { client: string; requests: Bounds }[]
 }
 
+/** An expectation, and the most requests of one client that the configuration admits in any interval. */
+export interface ExpectationReport {
+  /** The requests and the client, such as `POST /login by ip`. */
+  title: string
+  atMost: number
+  inMs: number
+  most: Bounds
+  /** The client with the most requests, and the time of the first of them. Absent without a request. */
+  client?: string
+  from?: number
+  /** What the log lacks. Empty if the expectation is checked. */
+  notReplayed: string[]
+}
+
 /** A suggested limit, with the peaks of all keys. */
 export interface Suggestion {
   policy: string
@@ -183,6 +199,13 @@ export interface Suggestion {
   /** The share of the keys that may be refused (`--refuse-clients`). */
   refuse: number
   suggested: { limit: number; windowMs: number; refusedKeys: number }
+  /**
+   * The suggested limit is between two neighbouring peaks: keys up to `below` keep room. `above` is null if it refuses none. `highest` has
+   * the highest different peaks, ascending.
+   */
+  gap: { below: number; above: number | null; highest: number[] }
+  /** The first of the keys that it would refuse, the highest peak first. */
+  refused: { client: string; peak: number }[]
   /** The policy in shadow mode, as text for sluice.config.ts. */
   text: string
 }

@@ -55,15 +55,26 @@ export class PeakCounter {
     }
   }
 
+  /** The keys whose peak in one window is above a limit, the highest first. */
+  above(window: number, limit: number): { key: string; peak: number }[] {
+    const found: { key: string; peak: number }[] = []
+    for (const [key, row] of this.rows) {
+      const peak = this.peakOf(row, window)
+      if (peak > limit) found.push({ key, peak })
+    }
+    return found.sort((one, other) => other.peak - one.peak)
+  }
+
+  private peakOf(row: number, window: number): number {
+    const block = this.blocks[Math.floor(row / ROWS_PER_BLOCK)]!
+    const width = this.windows.length * FIELDS
+    return block[(row % ROWS_PER_BLOCK) * width + this.windows.indexOf(window) * FIELDS + PEAK]!
+  }
+
   /** The peaks of all keys in one window, in ascending order. */
   sorted(window: number): Uint32Array {
     const peaks = new Uint32Array(this.keys)
-    const width = this.windows.length * FIELDS
-    const from = this.windows.indexOf(window) * FIELDS + PEAK
-    for (let row = 0; row < peaks.length; row += 1) {
-      const block = this.blocks[Math.floor(row / ROWS_PER_BLOCK)]!
-      peaks[row] = block[(row % ROWS_PER_BLOCK) * width + from]!
-    }
+    for (let row = 0; row < peaks.length; row += 1) peaks[row] = this.peakOf(row, window)
     return peaks.sort()
   }
 }

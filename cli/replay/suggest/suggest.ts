@@ -10,13 +10,17 @@ import { createLineMatcher } from '../decide/matcher.ts'
 import type { LogFacts } from '../decide/replayer.ts'
 import type { LogLine } from '../line.ts'
 import type { Suggestion } from '../report/types.ts'
-import { above, distributionOf, limitFor } from './distribution.ts'
+import { above, distributionOf, gapFor, limitInside } from './distribution.ts'
 import { PeakCounter } from './peak-counter.ts'
 import { policyText, shadowPolicy } from './policy-text.ts'
 
 /** 1 s, 10 s, 1 min, 1 h and 1 d. */
 const WINDOWS_MS = [1_000, 10_000, 60_000, 3_600_000, 86_400_000]
 const DEFAULT_WINDOW_MS = 60_000
+const DEFAULT_SHARE = 0.001
+/** The different peaks that a report lists, and the clients. */
+const HIGHEST = 4
+const LISTED = 5
 
 /** The policy of `--suggest per-ip` without a configuration. */
 export const PER_IP: PolicyOptions = { name: 'per-ip', limit: 1, window: '1m' }
@@ -24,8 +28,8 @@ export const PER_IP: PolicyOptions = { name: 'per-ip', limit: 1, window: '1m' }
 export interface SuggestOptions {
   /** A policy of the configuration, or `per-ip`. */
   policy: string
-  /** The share of the keys that the limit may refuse, 0 to 1. */
-  refuse: number
+  /** The share of the keys that the limit may refuse, 0 to 1. Defaults to 0.001; with few keys a wide gap between peaks may refuse more. */
+  refuse?: number | undefined
 }
 
 export interface Suggester {
@@ -85,15 +89,25 @@ export function createSuggester(
     result() {
       if (peaks.keys === 0) return undefined
       const sorted = peaks.sorted(ownMs)
-      const limit = Math.max(limitFor(sorted, refuse), largestCost(policy))
+      const share = refuse ?? DEFAULT_SHARE
+      const gap = gapFor(sorted, share, refuse === undefined)
+      const limit = Math.max(limitInside(gap), largestCost(policy))
       const quota = { limit, window: spanText(ownMs) }
       return {
         policy: name,
         countedBy: policy.key.map(labelOf).join(' + '),
         keys: peaks.keys,
         peaks: peaks.windows.map((windowMs) => distributionOf(windowMs, peaks.sorted(windowMs))),
-        refuse,
+        refuse: share,
         suggested: { limit, windowMs: ownMs, refusedKeys: above(sorted, limit) },
+        gap: { ...gap, highest: [...new Set(sorted)].slice(-HIGHEST) },
+        refused: peaks
+          .above(ownMs, limit)
+          .slice(0, LISTED)
+          .map(({ key, peak }) => ({
+            client: clientOf(key),
+            peak,
+          })),
         text: policyText(shadowPolicy(original, quota, names)),
       }
     },
@@ -117,3 +131,7 @@ const isCounted = ({ countOnly }: Policy, status: number | undefined) =>
 /** A smaller limit would never admit the most expensive request, which the linter reports. */
 const largestCost = ({ cost }: Policy) =>
   Math.max(1, cost.otherwise, ...cost.rules.map((rule) => rule.cost))
+
+/** The values of a partition key, as `canonical` writes it. */
+const clientOf = (key: string) =>
+  (JSON.parse(key) as [string, string | null][]).map(([, value]) => value ?? 'none').join(', ')

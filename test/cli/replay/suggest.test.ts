@@ -15,7 +15,11 @@ async function suggestion(
   config: ConfigOptions,
   policy: string,
   lines: LogLine[],
-  { refuse = 0, facts = ['ip', 'status'] as Fact[], wholeSeconds = true } = {},
+  {
+    refuse,
+    facts = ['ip', 'status'] as Fact[],
+    wholeSeconds = true,
+  }: { refuse?: number | undefined; facts?: Fact[]; wholeSeconds?: boolean } = {},
 ) {
   const log = { facts: new Set(facts), wholeSeconds }
   const suggester = createSuggester(defineConfig(config), log, { policy, refuse })
@@ -45,13 +49,15 @@ describe('A suggestion', () => {
     const found = (await suggestion({ policies: [login] }, 'login', lines))!
     expect(found).toMatchObject({
       ...{ policy: 'login', countedBy: 'ip', keys: 2 },
-      suggested: { limit: 2, windowMs: 3_600_000, refusedKeys: 0 },
+      suggested: { limit: 3, windowMs: 3_600_000, refusedKeys: 0 },
+      gap: { below: 2, above: null, highest: [1, 2] },
+      refused: [],
     })
     expect(found.peaks.map(({ max }) => max)).toEqual([2, 2, 2, 2, 2])
     const policies = new Function(`return [${found.text}]`)()
     expect(policies).toEqual([
       {
-        ...{ name: 'login-suggested', limit: 2, window: '1h', mode: 'shadow' },
+        ...{ name: 'login-suggested', limit: 3, window: '1h', mode: 'shadow' },
         match: { path: '/login', method: 'POST' },
         onStoreError: 'deny',
       },
@@ -80,7 +86,7 @@ describe('A suggestion', () => {
     const statuses = [200, 200, 200, 401, 401, undefined, 200]
     const lines = statuses.map((status, index) => line(index * 0.01, { status }))
     const found = await suggestion({ policies: [policy] }, 'failures', lines)
-    expect(found!.suggested.limit).toBe(4)
+    expect(found!.gap.below).toBe(4)
   })
 
   test('The limit is at least the highest cost, which the linter requires.', async () => {
@@ -103,7 +109,67 @@ describe('A suggestion', () => {
     )
     expect(exact!.peaks[0]!.max).toBe(2)
     expect(whole!.peaks[0]!.max).toBe(2)
-    expect(whole!.suggested.limit).toBe(2)
+    expect(whole!.gap.below).toBe(2)
+  })
+
+  /** A request of each client at once, as often as its number says. */
+  const peaksOf = (...peaks: number[]) =>
+    peaks.flatMap((peak, client) =>
+      Array.from({ length: peak }, () => line(0, { ip: `192.0.2.${client}` })),
+    )
+  const many = Array<number>(20).fill(2)
+
+  test.each<[string, number[], number | undefined, object]>([
+    [
+      'With few clients it is in the widest gap, and names whom it would refuse.',
+      [...many, 3, 34, 1_555],
+      undefined,
+      {
+        suggested: { limit: 230, refusedKeys: 1 },
+        gap: { below: 34, above: 1_555, highest: [2, 3, 34, 1_555] },
+        refused: [{ client: '192.0.2.22', peak: 1_555 }],
+      },
+    ],
+    [
+      'It is in the gap above the clients that a given share leaves.',
+      [...many, 3, 34, 1_555],
+      0.1,
+      {
+        suggested: { limit: 10, refusedKeys: 2 },
+        gap: { below: 3, above: 34 },
+        refused: [
+          { client: '192.0.2.22', peak: 1_555 },
+          { client: '192.0.2.21', peak: 34 },
+        ],
+      },
+    ],
+    [
+      'Without a wide gap it refuses no client, with room above the highest.',
+      [...many, 3, 5, 9],
+      undefined,
+      { suggested: { limit: 14, refusedKeys: 0 }, gap: { below: 9, above: null }, refused: [] },
+    ],
+    [
+      'A share of 0 refuses no client, whatever the gap.',
+      [...many, 1_555],
+      0,
+      { suggested: { limit: 2_300, refusedKeys: 0 } },
+    ],
+    [
+      'Two clients are too few for a gap.',
+      [3, 300],
+      undefined,
+      { suggested: { limit: 450, refusedKeys: 0 } },
+    ],
+    [
+      'Neighbouring peaks leave no room between them.',
+      [...many, 3],
+      0.05,
+      { suggested: { limit: 2, refusedKeys: 1 }, gap: { below: 2, above: 3 } },
+    ],
+  ])('%s', async (_, peaks, refuse, expected) => {
+    const found = await suggestion({ policies: [] }, 'per-ip', peaksOf(...peaks), { refuse })
+    expect(found).toMatchObject(expected)
   })
 
   test('A request that an entry of deny refuses is not counted.', async () => {
