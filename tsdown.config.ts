@@ -18,6 +18,7 @@ const entries = {
   refusals: 'src/features/refusals/index.ts',
   shards: 'src/features/shards/index.ts',
   verify: 'src/features/verify/index.ts',
+  endpoints: 'src/features/endpoints/index.ts',
   upstash: 'src/stores/upstash.ts',
   'durable-objects': 'src/stores/durable-objects/index.ts',
   node: 'src/hosts/node/node.ts',

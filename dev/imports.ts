@@ -103,6 +103,7 @@ const rooms: Record<string, Room> = {
     rooms: ['core', ...core('base', 'config', 'connection')],
     packages: ['valibot'],
   },
+  'features/endpoints': { rooms: ['core', ...core('base', 'config', 'respond'), 'api'] },
   'features/verify': {
     rooms: [
       'core',

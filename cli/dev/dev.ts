@@ -132,6 +132,16 @@ function checkProject(project: string, command: string) {
   if (!wranglerIn(project)) throw new Error(`${command} needs wrangler: ${INSTALL_WRANGLER}`)
 }
 
+/** True if the Worker is a gateway, or an app with `endpoints()`. */
+async function answersHealth(url: string): Promise<boolean> {
+  try {
+    const { status } = await (await fetch(`${url}/_sluice/health`)).json()
+    return status === 'ok' || status === 'misconfigured'
+  } catch {
+    return false
+  }
+}
+
 const policiesText = (policies: string[][]) => `Policies (sluice.config.ts):
 
 ${policies.length > 0 ? table([POLICY_COLUMNS, ...policies]) : '  none'}`
@@ -235,18 +245,27 @@ async function start({ command, program }: DevOptions): Promise<void> {
   const { description } = worker
   const { shards, policies } = description
   const url = `http://127.0.0.1:${port}`
-  const dashboard = await startDashboardNear({
-    url,
-    token: () => operateToken,
-    ...(configured && { findings: () => ({ file: 'sluice.config.ts', list: findings }) }),
-  })
+  const hasEndpoints = await answersHealth(url)
+  const dashboard = hasEndpoints
+    ? await startDashboardNear({
+        url,
+        token: () => operateToken,
+        ...(configured && { findings: () => ({ file: 'sluice.config.ts', list: findings }) }),
+      })
+    : 'the Worker answers no paths under /_sluice/'
   const parts = [
     [
       'Worker',
       url,
       `send requests here; reloads when you edit ${configured ? 'sluice.config.ts' : 'the source'}`,
     ],
-    ['Dashboard', dashboard, 'shows live what the Worker admits and refuses'],
+    [
+      'Dashboard',
+      dashboard,
+      hasEndpoints
+        ? 'shows live what the Worker admits and refuses'
+        : "write use: [endpoints()], with endpoints from 'sluice/endpoints'",
+    ],
     ...(database?.rows ?? [
       ['Objects', 'SluiceSubject', 'a Durable Object counts for each client'],
     ]),
@@ -276,7 +295,7 @@ ${configured ? policiesText(policies) : 'There is no sluice.config.ts: the Worke
 
 Requests to try:
 
-${tries(description, url, tokens)}
+${tries(hasEndpoints ? description : { ...description, ask: undefined }, url, tokens)}
 
 ${notes.join('')}Ctrl-C stops everything.
 `)

@@ -1,5 +1,6 @@
 import { readBytes } from '../core/base/body.ts'
 import { jsonFlaw } from '../core/base/json-flaw.ts'
+import { bodySources } from '../core/request/body-sources.ts'
 import { problem } from '../core/respond/response.ts'
 import { badRequest } from './problems.ts'
 
@@ -12,7 +13,11 @@ const MAX_LEVELS = 8
  * twice
  */
 export async function readJson(request: Request): Promise<{ json: unknown } | Response> {
-  const bytes = await readBytes(request.body, MAX_BYTES)
+  // A request to a server of Node has its body here. A parser of the app may have read it before.
+  const source = bodySources.get(request)?.()
+  if (source && 'parsed' in source) return { json: source.parsed }
+  if (source && 'unreadable' in source) return badRequest(`The body: ${source.unreadable}.`)
+  const bytes = await readBytes(source?.stream ?? request.body, MAX_BYTES)
   if (!bytes) return tooLarge()
   let text: string
   try {

@@ -62,7 +62,8 @@ export async function serve(
     refuseUnreadable(outgoing, request)
     return false
   }
-  if (usesBodies && mayHaveBody(incoming)) bodySources.set(request, bodySource(incoming))
+  if (mayHaveBody(incoming) && (usesBodies || request.url.includes('/_sluice/')))
+    bodySources.set(request, bodySource(incoming))
   const closed = new Promise<void>((resolve) => response.once('close', resolve))
   const check = await sluice.check(request, { context, remoteAddress })
   decided(check.decision)

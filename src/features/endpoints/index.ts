@@ -1,0 +1,59 @@
+/** `sluice/endpoints`: health, counts and the decision API in an app. */
+import { createHealth } from '../../api/health.ts'
+import { createApi } from '../../api/router.ts'
+import type { Feature, Limiter, PathHandler } from '../../core/feature.ts'
+import { withCors } from '../../core/respond/cors.ts'
+
+/** Options of `endpoints`. */
+export interface EndpointsOptions {
+  /**
+   * The description of the decision API, from `sluice/openapi.json`, to answer `GET /_sluice/v1/openapi.json`. Defaults to none, so that the
+   * path does not exist.
+   */
+  openapi?: object
+}
+
+/**
+ * Lets the limiter of an app answer the paths under `/_sluice/` that the Worker of `createGateway` answers: `health`, `ready`, and with a
+ * token the decision API, `stats` and `metrics` of `observe()`, and the calls of `sluice dashboard`. The limiter must run for these paths.
+ * An endpoint whose token the environment lacks does not exist, so such a request goes to the app.
+ *
+ * A key function gets the described request, and not the request of the server.
+ * @example
+ * app.use(rateLimiter({ policies: [{ name: 'per-ip', limit: 100, window: '1m' }], use: [endpoints(), observe()] }))
+ */
+export const endpoints = ({ openapi }: EndpointsOptions = {}): Feature => ({
+  name: 'endpoints',
+  compile() {
+    let serve: PathHandler | undefined
+    return {
+      handlers: [
+        (path, request, runtime, limiter) => {
+          serve ??= createEndpoints(limiter, openapi)
+          return serve(path, request, runtime, limiter)
+        },
+      ],
+    }
+  },
+})
+
+function createEndpoints(limiter: Limiter, openapi: object | undefined): PathHandler {
+  const { config } = limiter
+  const api = createApi(limiter, openapi)
+  const { health, ready } = createHealth(limiter)
+  return async (path, request, runtime) => {
+    const isRead = request.method === 'GET' || request.method === 'HEAD'
+    const answer =
+      path === '/_sluice/health' && isRead
+        ? health(runtime.env, undefined)
+        : path === '/_sluice/ready' && isRead
+          ? await ready(request, runtime, undefined)
+          : await api(request, path, {
+              ...runtime,
+              contextOf: async (described) => described,
+            })
+    return (
+      answer && withCors(answer, request.headers.get('origin') ?? undefined, config, { own: true })
+    )
+  }
+}
