@@ -176,6 +176,7 @@ const meter = mutantsOf('src/features/bodies/meter.ts', 'test/unit/features/bodi
 const allowance = mutantsOf('src/features/bodies/allowance.ts', 'test/unit/features/bodies')
 const json = mutantsOf('src/features/bodies/json.ts', 'test/unit/features/bodies')
 const jsonFlaw = mutantsOf('src/core/base/json-flaw.ts', 'test/unit/features/bodies')
+const canonical = mutantsOf('src/features/bodies/canonical-json.ts', 'test/unit/features/bodies')
 const errorBody = mutantsOf('src/features/bodies/error-body.ts', 'test/unit/features/bodies')
 const inFlight = mutantsOf('src/features/bodies/in-flight.ts', 'test/unit/features/bodies')
 const graphql = mutantsOf('src/features/graphql/cost.ts', 'test/unit/features/graphql')
@@ -200,6 +201,9 @@ const bodiesMutants: Mutant[] = [
     'in-flight',
   ),
   inFlight('reads on without room', 'return hasRoom(MAX_BYTES)', 'return true', 'in-flight'),
+  canonical('members keep their order', '.sort()', '', 'canonical-json'),
+  canonical('half a surrogate pair is a text', 'value.isWellFormed()', 'true', 'canonical-json'),
+  canonical('1e400 is null', 'Number.isFinite(value)', 'true', 'canonical-json'),
   errorBody(
     'a notification gets an answer',
     "Object.hasOwn(item as object, 'method') &&",

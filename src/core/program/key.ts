@@ -135,7 +135,7 @@ function reader(
         }
       }
     case 'body':
-      return ({ message }) => message?.read(part.name, UNREADABLE)
+      return ({ message }) => message?.read(part, UNREADABLE)
     case 'api-key':
       return apiKey
     case 'global':

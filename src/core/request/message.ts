@@ -1,6 +1,8 @@
 /** A message of a request's body, as policies see it. Types only: `bodies()` makes messages. */
+import type { Soon } from '../base/when-known.ts'
 import type { Condition } from '../config/schema/condition.ts'
 import type { Cost } from '../config/schema/cost.ts'
+import type { BodyPart } from '../config/schema/key.ts'
 
 /** A rule of a cost, compiled. */
 export interface MessageRule<View> {
@@ -17,7 +19,10 @@ export interface Message {
    * The value of a key part.
    * @param unreadable the result if the body or the value cannot be read
    */
-  read: <Unreadable>(path: string, unreadable: Unreadable) => string | undefined | Unreadable
+  read: <Unreadable>(
+    part: Pick<BodyPart, 'name' | 'digest'>,
+    unreadable: Unreadable,
+  ) => Soon<string | undefined | Unreadable>
   /** Compares a condition. `undefined` if the body or a value cannot be read. */
   meets: (condition: NonNullable<Condition['body']>) => boolean | undefined
   /**

@@ -1,8 +1,10 @@
+import { sha256 } from '../../core/base/digest.ts'
 import type { Condition } from '../../core/config/schema/condition.ts'
 import type { Cost } from '../../core/config/schema/cost.ts'
 import { MAX_UNITS } from '../../core/config/schema/shapes.ts'
 import { reached, textMatcher } from '../../core/program/condition.ts'
 import type { Message } from '../../core/request/message.ts'
+import { canonicalJson } from './canonical-json.ts'
 import { textOf, UNREADABLE, valueAt } from './json.ts'
 
 type BodyCondition = NonNullable<Condition['body']>
@@ -86,9 +88,14 @@ export function messageOf(
   }
 
   return {
-    read(path, unreadable) {
-      const text = textOf(at(path))
-      return text === null ? unreadable : text
+    read({ name, digest }, unreadable) {
+      const found = at(name)
+      if (!digest || found === undefined) {
+        const text = textOf(found)
+        return text === null ? unreadable : text
+      }
+      const text = found === UNREADABLE ? undefined : canonicalJson(found)
+      return text === undefined ? unreadable : sha256(text)
     },
     meets,
     cost(all, cost, view) {

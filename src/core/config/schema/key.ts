@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { either, isObject, list, object, whole } from './shapes.ts'
+import { either, isObject, list, object, pattern, whole } from './shapes.ts'
 
 /**
  * One part of a key, which is what a quota counts by.
@@ -10,7 +10,8 @@ import { either, isObject, list, object, whole } from './shapes.ts'
  * - `jwt:<claim>`: a claim of a verified token (`jwt()`).
  * - `api-key`: an API key (`apiKeys` of the configuration).
  * - `path:<name>`: a parameter of the policy's own `match.path`.
- * - `body:<path>`: a value of a JSON body, such as `body:params.name` (`bodies()`).
+ * - `body:<path>`: a value of a JSON body, such as `body:params.name` (`bodies()`). `{ digest: 'body:<path>' }` is the SHA-256 of a value of
+ *   any kind, also of an object or a list, in canonical JSON (RFC 8785).
  * - `header:<name>`, `cookie:<name>`, `query:<name>`: a value that the client chooses.
  * - `global`: one quota for all clients.
  * - a function of Hono's context that returns a string or a number.
@@ -18,6 +19,7 @@ import { either, isObject, list, object, whole } from './shapes.ts'
 export type KeySource<Context = unknown> =
   | 'ip'
   | { ip: { v4?: number; v6?: number } }
+  | { digest: `body:${string}` }
   | (typeof plain)[number]
   | `path:${string}`
   | `header:${string}`
@@ -33,12 +35,20 @@ export type KeyResult = string | number | undefined | null
 /** One key part, or a list of parts. A quota counts by the combination of a list. */
 export type Key<Context = unknown> = KeySource<Context> | KeySource<Context>[]
 
+/** A value of the body; with `digest`, the digest of a value of any kind. */
+export interface BodyPart {
+  source: 'body'
+  name: string
+  digest?: true
+}
+
 /** A parsed part of a key. `v4` and `v6` are prefix lengths; header names are in lower case. */
 export type KeyPart =
   | { source: 'ip'; v4: number; v6: number }
   | { source: (typeof plain)[number] }
   | { source: 'header' | 'cookie' | 'query'; name: string }
-  | { source: 'jwt' | 'path-parameter' | 'body'; name: string }
+  | { source: 'jwt' | 'path-parameter'; name: string }
+  | BodyPart
   | { source: 'function'; read: (context: unknown) => unknown }
 
 const plain = [
@@ -56,7 +66,7 @@ const plain = [
 const withName =
   /^(?:(header):([\w!#$%&'*+.^`|~-]+)|(cookie):([\w!#$%&'*+.^`|~-]+)|(query|jwt|body):(\S+)|(path):(\w+))$/
 
-const EXPECTED = `"ip", { ip: { v4, v6 } }, ${plain.map((name) => `"${name}"`).join(', ')}, "path:<parameter>", "header:<name>", "cookie:<name>", "query:<name>", "jwt:<claim>", "body:<path>", or a function`
+const EXPECTED = `"ip", { ip: { v4, v6 } }, ${plain.map((name) => `"${name}"`).join(', ')}, "path:<parameter>", "header:<name>", "cookie:<name>", "query:<name>", "jwt:<claim>", "body:<path>", { digest: "body:<path>" }, or a function`
 
 const byText = v.pipe(
   v.custom<KeySource & string>(
@@ -84,6 +94,11 @@ const byAddress = v.pipe(
   v.transform(({ ip }): KeyPart => ({ source: 'ip', ...ip })),
 )
 
+const byDigest = v.pipe(
+  object(() => ({ digest: pattern('a part like "body:params.arguments"', /^body:\S+$/) })),
+  v.transform(({ digest }): KeyPart => ({ source: 'body', name: digest.slice(5), digest: true })),
+)
+
 const isFunction = (input: unknown) => typeof input === 'function'
 const byFunction = v.pipe(
   v.custom<KeySource & ((context: unknown) => unknown)>(isFunction),
@@ -92,7 +107,11 @@ const byFunction = v.pipe(
 
 const part: v.GenericSchema<KeySource, KeyPart> = either(
   isFunction,
-  either(isObject, byText, byAddress) as v.GenericSchema<KeySource, KeyPart>,
+  either(
+    isObject,
+    byText,
+    either((input) => Object.hasOwn(input as object, 'digest'), byAddress, byDigest),
+  ) as v.GenericSchema<KeySource, KeyPart>,
   byFunction,
 )
 

@@ -49,6 +49,55 @@ async function applied(
   )
 }
 
+describe("A key part { digest: 'body:<path>' }", () => {
+  const key = { digest: 'body:params.arguments' } as const
+  const digestOf = async (args: unknown) =>
+    (await applied({ key }, call('search', { arguments: args }))) as string[]
+  /** The digest of a text by a tool that shares no code: `printf '{"a":[1,2],"b":"x"}' | sha256sum`. */
+  const known = 'd0f56dda38d34376527524ddd98f7ec117d5cbfb240f86e11bfb9d2d01a717d9'
+
+  test('It is the SHA-256 of the canonical JSON, whatever the order of members and the spelling of numbers.', async () => {
+    expect(await digestOf({ b: 'x', a: [1, 2] })).toEqual([`${known}: 1`])
+    const raw =
+      '{"method":"tools/call","params":{"arguments":{ "\\u0061" : [1.0, 20e-1], "b":"x" }}}'
+    expect(await applied({ key }, undefined, { raw })).toEqual([`${known}: 1`])
+  })
+
+  test('Other values have other digests.', async () => {
+    const values = [{ a: 1 }, { a: '1' }, { a: [1] }, [1], 1, '1', true, 'true', {}, [], '']
+    const digests = await Promise.all(values.map(digestOf))
+    expect(new Set(digests.flat()).size).toBe(values.length)
+    for (const [digest] of digests) expect(digest).toMatch(/^[\da-f]{64}: 1$/)
+  })
+
+  test('An absent value and null are missing.', async () => {
+    expect(await digestOf(undefined)).toEqual(['missing: 1'])
+    expect(await digestOf(null)).toEqual(['missing: 1'])
+  })
+
+  test('A value without a canonical form is unreadable, as is a whole body.', async () => {
+    const raw = '{"params":{"arguments":[1e400]}}'
+    expect(await applied({ key }, undefined, { raw })).toEqual(['unreadable: 1'])
+    expect(await applied({ key }, undefined, { raw: '{' })).toEqual(['unreadable: 1'])
+  })
+
+  test('Each call of a batch counts by its own digest.', async () => {
+    const batch = [1, 2, 1].map((value) => call('search', { arguments: value }))
+    const [one, two] = [await digestOf(1), await digestOf(2)]
+    expect(await applied({ key }, batch)).toEqual([one[0]!.replace(': 1', ': 2'), two[0]])
+  })
+
+  test('Another source than the body, and a path in another notation, are refused.', () => {
+    const parse = (key: unknown) => () =>
+      parseConfig({ policies: [{ name: 'p', ...quota, key }], use: [bodies()] })
+    expect(parse({ digest: 'header:a' })).toThrow(
+      'policies[0].key.digest: expected a part like "body:params.arguments"',
+    )
+    expect(parse({ digest: 'body:$.a' })).toThrow('not "$.a"')
+    expect(parse({ digest: 'body:a', ip: {} })).toThrow('policies[0].key.ip')
+  })
+})
+
 describe('A key part body:<path>', () => {
   const key = 'body:params.name'
 

@@ -1,0 +1,21 @@
+/**
+ * Writes a parsed JSON value in the canonical form of RFC 8785, in which equal values have equal texts: members are sorted, and numbers
+ * and texts are written as ECMAScript does.
+ * @returns `undefined` for a value without this form: with a number beyond the range of a double, or with half a surrogate pair
+ */
+export function canonicalJson(value: unknown): string | undefined {
+  let isCanonical = true
+  const write = (value: unknown): string => {
+    if (Array.isArray(value)) return `[${value.map(write)}]`
+    if (Object(value) === value) {
+      const object = value as Record<string, unknown>
+      const members = Object.keys(object).sort() // by UTF-16 code units
+      return `{${members.map((name) => `${write(name)}:${write(object[name])}`)}}`
+    }
+    if (typeof value === 'string') isCanonical &&= value.isWellFormed()
+    if (typeof value === 'number') isCanonical &&= Number.isFinite(value)
+    return JSON.stringify(value)
+  }
+  const text = write(value)
+  return isCanonical ? text : undefined
+}
