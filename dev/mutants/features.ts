@@ -202,7 +202,12 @@ const bodiesMutants: Mutant[] = [
   ),
   inFlight('reads on without room', 'return hasRoom(MAX_BYTES)', 'return true', 'in-flight'),
   canonical('members keep their order', '.sort()', '', 'canonical-json'),
-  canonical('half a surrogate pair is a text', '!/\\p{Surrogate}/u.test(value)', 'true', 'canonical-json'),
+  canonical(
+    'half a surrogate pair is a text',
+    '!/\\p{Surrogate}/u.test(value)',
+    'true',
+    'canonical-json',
+  ),
   canonical('1e400 is null', 'Number.isFinite(value)', 'true', 'canonical-json'),
   errorBody(
     'a notification gets an answer',
