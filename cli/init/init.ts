@@ -144,7 +144,6 @@ function workerPlan(
   const devDependencies = ['wrangler', 'vitest', ...(worker?.main ? [] : ['typescript'])]
   const additions: Additions = {
     scripts: worker?.hasPolicies ? withoutConfig : SCRIPTS,
-    dependencies: ['hono'],
     devDependencies,
   }
   const steps = workerSteps(inObjects).filter(

@@ -7,12 +7,13 @@ import { confirm } from '../../cli/init/confirm.ts'
 import { oldNode } from '../../cli/init/init.ts'
 import { mergePackage } from '../../cli/init/package-json.ts'
 import { tarballOf } from '../../cli/init/source.ts'
-import { COMPATIBILITY_DATE, SCRIPTS } from '../../cli/init/templates.ts'
+import { COMPATIBILITY_DATE, gatewayFiles, SCRIPTS } from '../../cli/init/templates.ts'
 import { type CliProject, cliProject } from '../support/cli-project.ts'
 import { root, run } from '../support/dev-command.ts'
+import { blocksOf, pageAt } from '../support/pages.ts'
 
 /** What the package.json of a Worker gets. */
-const WORKER = { scripts: SCRIPTS, dependencies: ['hono'], devDependencies: ['wrangler', 'vitest'] }
+const WORKER = { scripts: SCRIPTS, devDependencies: ['wrangler', 'vitest'] }
 
 /** What `npm init -y && npm i sluice hono` writes. */
 const MANIFEST = `{
@@ -527,7 +528,7 @@ describe('the package.json that init writes', () => {
     expect(merged.kept).toEqual(['dev'])
     const after = JSON.parse(merged.text)
     expect(after.scripts).toMatchObject({ dev: 'vite', test: 'vitest run', check: 'sluice check' })
-    expect(Object.keys(after.dependencies)).toEqual(['hono', 'sluice', 'wrangler', 'zod'])
+    expect(Object.keys(after.dependencies)).toEqual(['sluice', 'wrangler', 'zod'])
     expect(after.dependencies.wrangler).toBe('4.0.0')
     expect(after.devDependencies).toEqual({ vitest: '^3.0.0' })
   })
@@ -536,4 +537,9 @@ describe('the package.json that init writes', () => {
 test('The compatibility date of init is the one of this repository.', async () => {
   const toml = await readFile(`${root}wrangler.toml`, 'utf8')
   expect(toml).toContain(`compatibility_date = "${COMPATIBILITY_DATE}"`)
+})
+
+test('The tutorial shows the configuration that init writes.', () => {
+  const shown = blocksOf(pageAt('docs/tutorial.md')).find(({ name }) => name === 'init')
+  expect(shown?.code).toBe(gatewayFiles('limiter', false)['sluice.config.ts'])
 })
