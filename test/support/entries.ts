@@ -2,6 +2,7 @@
 
 import { defineConfig } from '../../src/core/config/parse.ts'
 import { bodies } from '../../src/features/bodies/index.ts'
+import { endpoints } from '../../src/features/endpoints/index.ts'
 import { graphqlCost } from '../../src/features/graphql/graphql.ts'
 import { jwt } from '../../src/features/jwt/index.ts'
 import { leases } from '../../src/features/leases/index.ts'
@@ -15,6 +16,7 @@ import { durableObjects } from '../../src/stores/durable-objects/index.ts'
 export const entries = {
   defineConfig,
   observe,
+  endpoints,
   bodies,
   graphqlCost,
   proxies,
