@@ -107,3 +107,14 @@ test.each(listed.map(({ path, text }) => [path, text] as const))(
     expect({ present }).toEqual({ present: [] })
   },
 )
+
+/** A duration of a measurement, a size of a bundle, or a multiple of a measured base. Prices and counts of commands follow from the code. */
+const MEASURED = /\d µs|\bp50\b[^|.]*\d ms|\d (?:KiB|MiB)\b|\d times a Worker|\d+\.\d+ billed/
+
+test.each(['README.md', 'docs/explanation/cost.md', 'docs/explanation/choose-a-limiter.md'])(
+  'Every measured figure on %s is between the markers of a command that writes it.',
+  (path) => {
+    const prose = pageAt(path).text.replace(/<!-- ([a-z]+) -->.*?<!-- \/\1 -->/gs, '')
+    expect(prose.split('\n').filter((line) => MEASURED.test(line))).toEqual([])
+  },
+)
