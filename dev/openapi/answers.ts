@@ -39,7 +39,7 @@ export const limitState = v.object({
   mode: v.picklist(['enforce', 'shadow']),
   allowed: described(v.boolean(), 'Whether this policy alone allows the request.'),
   limit: described(units, 'The size of the quota.'),
-  unit: v.exactOptional(v.literal('concurrent-requests')),
+  unit: v.exactOptional(v.picklist(['concurrent-requests', 'content-bytes'])),
   windowMs: described(ms, 'The window, in milliseconds.'),
   cost: described(units, 'The units that the request costs.'),
   remaining: described(units, 'The largest cost that is allowed now.'),

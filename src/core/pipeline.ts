@@ -247,13 +247,12 @@ function settleLater(
     withResponse(response: Response, method: string): Response {
       const { status, headers } = response
       const limits = [...charges.keys()]
+      const end = (kept?: Kept) => now({ status, headers }, kept)
       // Servers discard the body of a response to HEAD, so `whenEnded` would never call back.
-      if (method !== 'HEAD') {
-        const end = (kept?: Kept) => now({ status, headers }, kept)
-        const metered = meter?.(response, { limits, take, end })
-        if (metered) return metered
-        if (limits.some(holdsSlots)) return whenEnded(response, end)
-      }
+      const isSent = method !== 'HEAD'
+      const metered = meter?.(response, { limits, isSent, take, end })
+      if (metered) return metered
+      if (isSent && limits.some(holdsSlots)) return whenEnded(response, end)
       now(response)
       return response
     },

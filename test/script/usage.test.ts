@@ -114,6 +114,7 @@ async function run({ cut, algorithm, budget, otherwise, beyond, steps }: Schedul
       new Response(body, { headers: { 'content-type': 'text/event-stream' } }),
       {
         limits: [limit],
+        isSent: true,
         take: (more: PolicyLimit) => takeMore(more, charges, store, () => {}),
         end(kept: Kept) {
           isOpen = false

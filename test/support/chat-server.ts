@@ -80,7 +80,9 @@ export async function startChatServer(): Promise<ChatServer> {
     const bytes = bytesOf({ choices: [], usage: { total_tokens: tokens } }, query.get('gzip'))
     response.writeHead(Number(query.get('status') ?? 200), {
       'content-type': 'application/json',
-      ...(query.has('gzip') && { 'content-encoding': 'gzip' }),
+      ...(query.has('gzip')
+        ? { 'content-encoding': 'gzip' }
+        : { 'content-length': String(bytes.length) }),
     })
     response.end(bytes)
   }

@@ -53,7 +53,11 @@ const unused: Store = {
 export function streamed(
   limit: PolicyLimit,
   headers: Record<string, string>,
-  { store = unused, maxBytes = 1_000 }: { store?: Store; maxBytes?: number } = {},
+  {
+    store = unused,
+    maxBytes = 1_000,
+    isSent = true,
+  }: { store?: Store; maxBytes?: number; isSent?: boolean } = {},
 ): Streamed | undefined {
   const { promise: kept, resolve } = Promise.withResolvers<number[]>()
   let controller: ReadableStreamDefaultController<Uint8Array>
@@ -75,6 +79,7 @@ export function streamed(
     new Response(body, { headers }),
     {
       limits: [limit],
+      isSent,
       take: (more: PolicyLimit) => takeMore(more, charges, store, () => {}),
       end: (units) => resolve([...units.values()]),
     },

@@ -33,6 +33,10 @@ const policies = [
   policy('finish', 10_000, { max: 900 }),
   policy('hang', 10_000, { otherwise: 50, max: 4000 }),
   policy('bytes', 10_000, { otherwise: 50, max: 4000 }),
+  {
+    ...policy('egress', 1_000_000, { max: 1 }),
+    cost: { response: 'bytes', rules: [{ path: '/egress/left', cost: 0 }] },
+  },
   policy('failed', 10_000, { otherwise: 50, max: 4000 }, { countOnly: '2xx' }),
   policy('down', 10_000, { otherwise: 50, max: 4000 }, { onStoreError: 'allow' }),
 ]
@@ -157,6 +161,35 @@ test('A client that hangs up is charged what has passed.', async () => {
   await expect.poll(() => left('hang')).toBeLessThan(10_000 - 119)
   await sleep(200)
   expect(await left('hang')).toBeGreaterThan(10_000 - 400)
+})
+
+test('The bytes of a response are charged exactly: in chunks, of a known length, without a body.', async () => {
+  const { headers } = await get('/egress/chat?tokens=150')
+  expect(headers.get('ratelimit-policy')).toBe('"egress";q=1000000;qu="content-bytes";w=86400')
+  expect(headers.get('ratelimit')).toMatch(/^"egress";r=999999;t=\d+$/)
+  await leftOf('egress').toBe(1_000_000 - chatBody(150).length)
+  const json = await get('/egress/chat?tokens=40&stream=false')
+  expect(json.headers.get('content-length')).toBe(String(json.body.length))
+  const expected = 1_000_000 - chatBody(150).length - json.body.length
+  await leftOf('egress').toBe(expected)
+  const path = `${stack.worker.directUrl}/egress/chat?stream=false`
+  await fetch(path, { method: 'HEAD', headers: { 'cf-connecting-ip': '203.0.113.7' } })
+  await leftOf('egress').toBe(expected)
+})
+
+test('A client that breaks off is charged the bytes that it got.', async () => {
+  const before = await left('egress')
+  const client = new AbortController()
+  const response = await send('/egress/chat?tokens=1000&ms=5', { signal: client.signal })
+  const reader = response.body!.getReader()
+  let bytes = 0
+  while (bytes < 10_000) bytes += (await reader.read()).value!.length
+  client.abort()
+  await expect.poll(chat.inFlight).toBe(0)
+  await expect.poll(() => left('egress')).toBeLessThanOrEqual(before - bytes)
+  await sleep(200)
+  // What was on its way: much less than the rest, about 70,000 bytes.
+  expect(await left('egress')).toBeGreaterThan(before - bytes - 10_000)
 })
 
 test('A response that does not count is refunded completely.', async () => {

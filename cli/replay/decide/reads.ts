@@ -19,7 +19,7 @@ export interface Read {
 
 /** The fields that read nothing of a request or response. */
 type Blind =
-  | ('name' | 'tag' | 'mode' | 'check' | 'accept' | 'refusal')
+  | ('name' | 'tag' | 'unit' | 'mode' | 'check' | 'accept' | 'refusal')
   | ('limit' | 'windowMs' | 'calendar' | 'align' | 'burst' | 'burstIsLimit' | 'planName')
   | ('penalty' | 'overrides' | 'lease' | 'deadlineMs' | 'onStoreError' | 'localShare')
 type BlindCost = 'body' | 'graphql' | 'cut' | 'max' | 'otherwise' // `usesBody` stands for the first two
@@ -44,8 +44,11 @@ const costReaders: { [Field in Exclude<keyof Cost, BlindCost>]: (value: Cost[Fie
   rules: (rules) => rules.flatMap((rule) => conditionReads('its cost', rule.condition)),
   header: (name) =>
     name === undefined ? [] : [{ part: `its cost by ${name}`, property: 'proxy-token' }],
-  response: (name) =>
-    name === undefined ? [] : [{ part: 'its cost', property: `response-header:${name}` }],
+  response(name) {
+    if (name === undefined) return []
+    const property = name === 'bytes' ? 'response-body' : `response-header:${name}`
+    return [{ part: 'its cost', property }]
+  },
   usage: (paths) => (paths ? [{ part: 'its cost', property: 'response-body' }] : []),
 }
 

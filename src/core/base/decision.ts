@@ -59,8 +59,8 @@ export interface LimitState extends QuotaState {
   mode: PolicyMode
   /** Size of the quota, in units. */
   limit: number
-  /** Unit of the quota. Absent for requests in a time window. */
-  unit?: 'concurrent-requests'
+  /** Unit of the quota. Absent for requests in a time window. `content-bytes` with `cost.response: 'bytes'`. */
+  unit?: 'concurrent-requests' | 'content-bytes'
   /** The time window of the quota, or the lifetime of a slot with `concurrency`. */
   windowMs: number
   /** The cost of this request, in units. */

@@ -1,6 +1,7 @@
 /** What policies need of the host of a limiter, beyond the request. */
 import { ConfigError, type ConfigProblem } from '../base/errors.ts'
 import { type Config, problemIn } from './parse.ts'
+import { countsBytes } from './schema/cost.ts'
 import type { Policy } from './schema/policy.ts'
 
 /** Why a host lacks something that policies may need. A host that has all of it lacks nothing. */
@@ -18,6 +19,7 @@ const needs: [path: string, need: keyof Lacks, isNeeded: (policy: Policy) => boo
   ['check', 'origin', ({ check }) => check === 'parallel'],
   ['countOnly', 'response', ({ countOnly }) => countOnly !== undefined],
   ['cost.response', 'response', ({ cost }) => cost.response !== undefined],
+  ['cost.response', 'body', countsBytes],
   ['algorithm', 'response', ({ algorithm }) => algorithm === 'concurrency'],
   ['cost.usage', 'body', ({ cost }) => cost.usage !== undefined],
 ]

@@ -36,7 +36,11 @@ const needs: [feature: string, field: string, isNeeded: Test][] = [
   ...['key', 'onMissingKey', 'plan', 'match', 'cost', 'reserve'].map(
     (field): [string, string, Test] => ['bodies', field, usesBody],
   ),
-  ['bodies', 'cost', (cost) => Object(cost).usage !== undefined],
+  [
+    'bodies',
+    'cost',
+    (cost) => Object(cost).usage !== undefined || Object(cost).response === 'bytes',
+  ],
 ]
 
 /**

@@ -96,12 +96,11 @@ function strictest(one: LimitState, other: LimitState): LimitState {
 
 /** The public state of a limit. */
 export function limitState({ policy, cost, period }: Match, state: QuotaState): LimitState {
-  const { name, mode, limit, algorithm } = policy
+  const { name, mode, limit, unit } = policy
   const windowMs = period ? period[1] - period[0] : policy.windowMs
-  const result: LimitState =
-    algorithm === 'concurrency'
-      ? { policy: name, mode, limit, unit: 'concurrent-requests', windowMs, cost, ...state }
-      : { policy: name, mode, limit, windowMs, cost, ...state }
+  const result: LimitState = unit
+    ? { policy: name, mode, limit, unit, windowMs, cost, ...state }
+    : { policy: name, mode, limit, windowMs, cost, ...state }
   const { bannedForMs } = state
   if (!bannedForMs) return result
   // During a ban nothing remains, and no wait ends before the ban.

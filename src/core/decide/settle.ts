@@ -30,13 +30,15 @@ export function chargeOf(
 /** The charged limits that depend on the response. */
 export type Charges = Map<PolicyLimit, Charge>
 
-/** The units that a response keeps of each charge, if its cost was in its body. */
+/** The units that a response keeps of each charge, if its cost was in its body, or its size. */
 export type Kept = Map<PolicyLimit, number>
 
 /** The charges of one response, for the reader of its body. */
 export interface Metering {
   /** The charged limits that depend on the response. */
   limits: PolicyLimit[]
+  /** False for a response to HEAD, whose body servers discard. */
+  isSent: boolean
   /** Takes further units, which are settled with the others if they are admitted. */
   take: (limit: PolicyLimit) => Promise<Pick<StoreState, 'allowed' | 'retryAfterMs'>>
   /** Settles all charges. Called once, after the body. */

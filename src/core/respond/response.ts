@@ -3,7 +3,7 @@ import type { Decision, Lacking, LimitState } from '../base/decision.ts'
 import type { Config } from '../config/parse.ts'
 import { withChanged } from './own-fields.ts'
 import { merge } from './ratelimit-fields/merge.ts'
-import { seconds } from './ratelimit-fields/quantities.ts'
+import { SLOTS, seconds } from './ratelimit-fields/quantities.ts'
 import { fieldValues } from './ratelimit-fields/sets.ts'
 
 /**
@@ -61,6 +61,7 @@ export function retryAfter(decision: Decision): Record<string, string> {
   return waitMs ? { 'Retry-After': String(seconds(waitMs)) } : {}
 }
 
+const hasSlots = ({ unit }: LimitState) => unit === SLOTS
 const isRefusing = ({ mode, allowed }: LimitState) => mode === 'enforce' && !allowed
 
 /**
@@ -69,9 +70,9 @@ const isRefusing = ({ mode, allowed }: LimitState) => mode === 'enforce' && !all
  */
 function minimumWait({ retryAfterMs, limits }: Decision): number | null {
   const refusing = limits.filter(isRefusing)
-  if (retryAfterMs === null || !refusing.some(({ unit }) => unit)) return retryAfterMs
+  if (retryAfterMs === null || !refusing.some(hasSlots)) return retryAfterMs
   return Math.max(
-    ...refusing.map((limit) => (limit.unit ? limit.bannedForMs : limit.retryAfterMs) ?? 0),
+    ...refusing.map((limit) => (hasSlots(limit) ? limit.bannedForMs : limit.retryAfterMs) ?? 0),
   )
 }
 

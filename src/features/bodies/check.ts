@@ -18,6 +18,9 @@ export function checkBodies(
       }
     }
     if (!cost) return
+    if (cost.response === 'bytes' && cost.otherwise < 1) {
+      problem(['policies', index, 'cost', 'otherwise'], 'at least 1 with bytes')
+    }
     checkUsage(cost, rest, (field, expected) =>
       problem(['policies', index, ...field.split('.')], expected),
     )

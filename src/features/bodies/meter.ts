@@ -1,4 +1,5 @@
-/** Reads the cost of a response in its body, which passes unchanged. Ends a stream whose budget is used up. */
+/** Reads the cost of a response in its body, or counts its bytes. It passes unchanged. Ends a stream whose budget is used up. */
+import { countsBytes } from '../../core/config/schema/cost.ts'
 import { counts } from '../../core/config/schema/outcomes.ts'
 import type { Kept, Metering } from '../../core/decide/settle.ts'
 import { pipeFor } from '../../core/respond/body-end.ts'
@@ -16,20 +17,33 @@ export function meterBody(
   metering: Metering,
   maxBytes: number,
 ): Response | undefined {
-  const { body, headers, status } = answer
+  const { headers, status } = answer
+  if ((answer as { webSocket?: unknown }).webSocket) return undefined
+  const body = metering.isSent ? answer.body : null
   // The charge of a limit that does not count this status is refunded.
-  const limits = metering.limits.filter(
-    ({ policy, cost }) => policy.cost.usage && cost > 0 && counts(policy, status),
-  )
-  if (limits.length === 0) return undefined
+  const counted = metering.limits.filter(({ policy, cost }) => cost > 0 && counts(policy, status))
+  const sized = counted.filter(({ policy }) => countsBytes(policy))
+  const keepSize = (bytes: number, kept: Kept) => {
+    for (const limit of sized) kept.set(limit, Math.min(bytes, limit.policy.cost.max ?? bytes))
+    return kept
+  }
+  if (!body) {
+    if (sized.length === 0) return undefined
+    metering.end(keepSize(0, new Map()))
+    return answer
+  }
+  const limits = counted.filter(({ policy }) => policy.cost.usage)
   const usages = limits.map((limit) => new Usage(limit))
-  const found = readerFor(headers.get('content-type') ?? '', usages, maxBytes)
-  if (!body || !found || (answer as { webSocket?: unknown }).webSocket) return undefined
+  const found =
+    limits.length > 0 ? readerFor(headers.get('content-type') ?? '', usages, maxBytes) : undefined
+  if (!found && sized.length === 0) return undefined
 
   const encoding = headers.get('content-encoding')?.trim().toLowerCase() ?? ''
-  const reader = decompressing(found.reader, encoding)
-  const allowances = limits.map((limit, index) => new Allowance(limit, usages[index]!, metering))
-  const cutting = found.isStream
+  const reader = found && decompressing(found.reader, encoding)
+  const allowances = found
+    ? limits.map((limit, index) => new Allowance(limit, usages[index]!, metering))
+    : []
+  const cutting = found?.isStream
     ? allowances.filter(({ limit: { policy } }) => policy.cost.cut && policy.mode === 'enforce')
     : []
   const { readable, writable } = pipeFor(answer)
@@ -37,7 +51,7 @@ export function meterBody(
   const passage = new Passage(body, writable, reader, cutting, isPlain)
   passage.run().then(async (isWhole) => {
     await Promise.all(cutting.map((one) => one.renewing)) // its units are refunded too
-    const kept: Kept = new Map()
+    const kept = keepSize(passage.passed, new Map())
     for (const one of allowances) one.divide(one.usage.cost(isWhole), kept)
     metering.end(kept)
   })
@@ -48,18 +62,20 @@ export function meterBody(
 class Passage {
   readonly #source: ReadableStreamDefaultReader<Uint8Array>
   readonly #target: WritableStreamDefaultWriter<Uint8Array>
-  readonly #reader: Reader
+  readonly #reader: Reader | undefined
   /** The limits that may end the stream. */
   readonly #cutting: Allowance[]
   /** True if an event can be added to the stream. */
   readonly #isPlain: boolean
   readonly #ends = new EventEnds()
   #isOpen = true
+  /** The bytes that the runtime has taken for the client. */
+  passed = 0
 
   constructor(
     body: ReadableStream<Uint8Array>,
     writable: WritableStream<Uint8Array>,
-    reader: Reader,
+    reader: Reader | undefined,
     cutting: Allowance[],
     isPlain: boolean,
   ) {
@@ -97,15 +113,20 @@ class Passage {
       this.#hangUp()
       this.#target.abort(error).catch(() => {})
     }
-    await this.#reader.end()
+    await this.#reader?.end()
     return isWhole
   }
 
   /** Writes before it reads, so that reading delays no byte. */
   async #pass(bytes: Uint8Array): Promise<true> {
-    const writing = this.#target.write(bytes)
-    await Promise.all([writing, this.#reader.feed(bytes)])
+    const writing = this.#write(bytes)
+    await (this.#reader ? Promise.all([writing, this.#reader.feed(bytes)]) : writing)
     return true
+  }
+
+  async #write(bytes: Uint8Array): Promise<void> {
+    await this.#target.write(bytes)
+    this.passed += bytes.length
   }
 
   /** Passes events until the budget is gone. Returns false if the stream must end. */
@@ -119,10 +140,10 @@ class Passage {
     const pass = (end: number) => {
       const part = bytes.subarray(passed, end)
       passed = end
-      return part.length > 0 ? this.#target.write(part) : undefined
+      return part.length > 0 ? this.#write(part) : undefined
     }
     for (const end of this.#ends.endsIn(bytes)) {
-      this.#reader.feed(bytes.subarray(read, end))
+      this.#reader!.feed(bytes.subarray(read, end))
       read = end
       const goesOn = this.#mayGoOn()
       if (goesOn === true) continue
@@ -130,7 +151,7 @@ class Passage {
       if (!(await goesOn)) return false
       if (!this.#isOpen) return true // the client has disconnected meanwhile
     }
-    this.#reader.feed(bytes.subarray(read))
+    this.#reader!.feed(bytes.subarray(read))
     await pass(bytes.length)
     return true
   }
@@ -147,7 +168,7 @@ class Passage {
     this.#source.cancel().catch(() => {})
     const refusal = this.#cutting.find((one) => one.refusal)!.refusal!
     if (!this.#isPlain) throw new Error('the quota is used up')
-    await this.#target.write(new TextEncoder().encode(finalEvent(refusal)))
+    await this.#write(new TextEncoder().encode(finalEvent(refusal)))
     await this.#target.close()
   }
 

@@ -149,7 +149,7 @@ const isReported = (
   { mode, unit, bannedForMs }: LimitState,
 ): boolean =>
   mode === 'enforce' &&
-  unit === undefined &&
+  unit !== 'concurrent-requests' &&
   !bannedForMs &&
   (decidedBy === 'store' || decidedBy === 'lease')
 

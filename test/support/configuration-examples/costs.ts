@@ -35,6 +35,18 @@ export const costs: Scenarios = {
     expect((await send('/api/quota')).body.detail).toBe('The request lacks api-key.')
   },
 
+  async 'costs-by-bytes'({ send }) {
+    const { field, remaining, body } = await send('/files/a')
+    expect(field('ratelimit-policy')).toBe('"egress";q=100000000;qu="content-bytes";w=600')
+    expect(remaining).toBe(99_999_999)
+    const bytes = Buffer.byteLength(`${JSON.stringify(body, null, 2)}\n`)
+    expect(bytes).toBeGreaterThan(100)
+    const after = async () => (await send('HEAD /files/a')).remaining!
+    await expect.poll(after).toBeLessThanOrEqual(99_999_999 - bytes)
+    // Each HEAD gets its byte back.
+    expect(await after()).toBeGreaterThan(99_999_999 - bytes - 50)
+  },
+
   async reserve({ send, statuses }) {
     await withinMinute()
     expect(await statuses(80, '/products')).toEqual(ok(80))

@@ -66,7 +66,9 @@ const costFields = () => ({
   header: v.optional(fieldName),
   /**
    * Name of a response header of the origin with the actual cost in units. The cost by `rules` or `otherwise` is charged first and is
-   * the upper bound; the difference is refunded. Without the header nothing is refunded. Defaults to none.
+   * the upper bound; the difference is refunded. Without the header nothing is refunded. Or `'bytes'`: the cost is the bytes of the body
+   * that were sent, also if the client or the origin breaks it off. The cost by `rules` or `otherwise` is charged first; then the
+   * difference is refunded or charged, up to `max`. `'bytes'` requires `bodies()`. Defaults to none.
    */
   response: v.optional(fieldName),
   /**
@@ -89,7 +91,7 @@ const costFields = () => ({
   /** With true, `graphqlCost` of `bodies` is the cost if no rule matches. A document without a cost costs `max`. Defaults to none. */
   graphql: v.optional(v.literal(true, 'true')),
   /**
-   * Highest cost, at least `otherwise`: of one message of a body and of a body that cannot be read, and of a response with `usage`.
+   * Highest cost, at least `otherwise`: of one message of a body and of a body that cannot be read, and of a response with `usage` or bytes.
    * Required with `usage`. Otherwise defaults to no bound, and to `otherwise` for a body that cannot be read.
    */
   max: v.optional(whole(1)),
@@ -107,6 +109,9 @@ export interface CostOptions extends Input<ReturnType<typeof costFields>>, Named
 
 /** The parsed cost of a request: `header` of a trusted proxy, else the first rule that matches, else `otherwise`. */
 export type Cost = v.InferOutput<typeof cost>
+
+/** True if the cost is the size of the response. */
+export const countsBytes = ({ cost }: { cost: Cost }): boolean => cost.response === 'bytes'
 
 type Fields = Output<ReturnType<typeof costFields>>
 const fixed = { rules: [] as Fields['rules'] } as Omit<Fields, 'otherwise'>

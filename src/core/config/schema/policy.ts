@@ -3,7 +3,7 @@ import { type CalendarUnit, isTimeZone } from '../../base/calendar.ts'
 import { tagOf } from '../../base/tag.ts'
 import { type OwnedFields, opaque, owners } from '../owners.ts'
 import { condition } from './condition.ts'
-import { cost } from './cost.ts'
+import { cost, countsBytes } from './cost.ts'
 import {
   type Key,
   type KeyPart,
@@ -194,6 +194,13 @@ function parsed(options: Output<PolicyFields>) {
     burst: rest.burst ?? (isSpaced ? 1 : limit),
     /** True if the policy sets no burst, so that it equals the limit of a plan, a claim or an operator. */
     burstIsLimit: rest.burst === undefined && !isSpaced,
+    /** The unit of the quota in responses; `undefined` for requests. */
+    unit:
+      algorithm === 'concurrency'
+        ? ('concurrent-requests' as const)
+        : countsBytes(rest)
+          ? ('content-bytes' as const)
+          : undefined,
     align,
     plan: plan && { ...plan, limits },
     // An isolate cannot count the slots of other isolates.

@@ -17,11 +17,12 @@ export const remaining = (state: LimitState) => Math.min(state.remaining, MAX_SF
 export const used = (state: LimitState) =>
   Math.max(0, limit(state) - remaining(state) - (state.reserved ?? 0))
 
+/** The unit of quotas without a time window. */
+export const SLOTS = 'concurrent-requests'
+
 /** Window in seconds; `undefined` if it is not whole seconds, which no draft can express. */
 export const window = ({ windowMs, unit }: LimitState) =>
-  unit === undefined && windowMs % 1000 === 0
-    ? Math.min(windowMs / 1000, MAX_SF_INTEGER)
-    : undefined
+  unit !== SLOTS && windowMs % 1000 === 0 ? Math.min(windowMs / 1000, MAX_SF_INTEGER) : undefined
 
 /** A registered quota unit (draft-11, "RateLimit Quota Units") as an sf-string; `undefined` for requests, the default. */
 export const unit = ({ unit }: LimitState) => unit && `"${unit}"`
@@ -31,7 +32,9 @@ export const unit = ({ unit }: LimitState) => unit && `"${unit}"`
  * concurrent requests, because a slot is released when a request in flight ends.
  */
 export const untilMore: Quantity = ({ nextAfterMs, unit }, { retryAfterMs }) =>
-  unit ? undefined : seconds(retryAfterMs ? Math.min(nextAfterMs, retryAfterMs) : nextAfterMs)
+  unit === SLOTS
+    ? undefined
+    : seconds(retryAfterMs ? Math.min(nextAfterMs, retryAfterMs) : nextAfterMs)
 
 /** Seconds until the whole quota is available: the reset of GitHub's and other X- fields. At least Retry-After. */
 export const untilFull = ({ resetAfterMs }: LimitState, { retryAfterMs }: Decision) =>
