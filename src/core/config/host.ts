@@ -1,8 +1,8 @@
 /** What policies need of the host of a limiter, beyond the request. */
 import { ConfigError, type ConfigProblem } from '../base/errors.ts'
 import { type Config, problemIn } from './parse.ts'
-import { countsBytes } from './schema/cost.ts'
 import type { Policy } from './schema/policy.ts'
+import { countsBytes } from './schema/uses-body.ts'
 
 /** Why a host lacks something that policies may need. A host that has all of it lacks nothing. */
 export interface Lacks {

@@ -110,9 +110,6 @@ export interface CostOptions extends Input<ReturnType<typeof costFields>>, Named
 /** The parsed cost of a request: `header` of a trusted proxy, else the first rule that matches, else `otherwise`. */
 export type Cost = v.InferOutput<typeof cost>
 
-/** True if the cost is the size of the response. */
-export const countsBytes = ({ cost }: { cost: Cost }): boolean => cost.response === 'bytes'
-
 type Fields = Output<ReturnType<typeof costFields>>
 const fixed = { rules: [] as Fields['rules'] } as Omit<Fields, 'otherwise'>
 

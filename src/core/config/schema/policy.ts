@@ -3,7 +3,7 @@ import { type CalendarUnit, isTimeZone } from '../../base/calendar.ts'
 import { tagOf } from '../../base/tag.ts'
 import { type OwnedFields, opaque, owners } from '../owners.ts'
 import { condition } from './condition.ts'
-import { cost, countsBytes } from './cost.ts'
+import { cost } from './cost.ts'
 import {
   type Key,
   type KeyPart,
@@ -34,7 +34,7 @@ import {
   timeout,
   whole,
 } from './shapes.ts'
-import { usesBody } from './uses-body.ts'
+import { countsBytes, usesBody } from './uses-body.ts'
 
 const inWindows = ['fixed-window', 'sliding-window', 'sliding-log'] as const
 const buckets = ['token-bucket', 'gcra'] as const

@@ -7,3 +7,7 @@ export const usesBody = (parsed: unknown): boolean =>
     ({ source, body, graphql }) =>
       source === 'body' || typeof body === 'string' || Array.isArray(body) || graphql === true,
   )
+
+/** True if the cost of a policy is the size of the response. */
+export const countsBytes = ({ cost }: { cost: { response?: string | undefined } }): boolean =>
+  cost.response === 'bytes'
