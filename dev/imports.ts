@@ -9,10 +9,13 @@ interface Room {
 
 const core = (...names: string[]) => names.map((name) => `core/${name}`)
 
+/** The features with fields of their own: owners.ts. */
+const owning = ['bans', 'leases', 'overrides'].map((name) => `features/${name}`)
+
 /** The import rule. Each room comes after the rooms that it imports. */
 const rooms: Record<string, Room> = {
   'core/base': { rooms: [] },
-  'core/config': { rooms: [...core('base'), 'features/bans'], packages: ['valibot'] },
+  'core/config': { rooms: [...core('base'), ...owning], packages: ['valibot'] },
   'core/request': { rooms: core('base', 'config') },
   'features/credentials': { rooms: core('base', 'config', 'request') },
   'core/program': { rooms: [...core('base', 'config', 'request'), 'features/credentials'] },
@@ -40,7 +43,7 @@ const rooms: Record<string, Room> = {
   api: {
     rooms: [
       'core',
-      ...core('base', 'config', 'request', 'program', 'decide', 'respond'),
+      ...core('base', 'config', 'request', 'program', 'connection', 'decide', 'respond'),
       'features/credentials',
     ],
     packages: ['valibot'],
@@ -54,7 +57,9 @@ const rooms: Record<string, Room> = {
       'core',
       ...core('base', 'config', 'request', 'decide', 'respond'),
       'api',
-      ...['bans', 'leases', 'overrides', 'refusals', 'verify'].map((name) => `features/${name}`),
+      ...['bans', 'concurrency', 'leases', 'overrides', 'refusals', 'sliding-log', 'verify'].map(
+        (name) => `features/${name}`,
+      ),
       'hosts/app',
     ],
     packages: ['hono'],
@@ -65,7 +70,7 @@ const rooms: Record<string, Room> = {
     rooms: [...core('base', 'config', 'request', 'program'), 'features'],
     packages: ['valibot'],
   },
-  features: { rooms: [...core('config'), 'features/bans'] },
+  features: { rooms: [...core('config'), ...owning] },
   'features/bodies': {
     rooms: [
       'core',
@@ -85,7 +90,12 @@ const rooms: Record<string, Room> = {
     rooms: ['core', ...core('base', 'config', 'connection')],
     packages: ['valibot'],
   },
-  'features/leases': { rooms: ['core', ...core('base', 'connection')] },
+  'features/leases': {
+    rooms: ['core', ...core('base', 'config', 'connection')],
+    packages: ['valibot'],
+  },
+  'features/concurrency': { rooms: ['core', ...core('connection')] },
+  'features/sliding-log': { rooms: ['core', ...core('connection')] },
   'features/overrides': {
     rooms: ['core', ...core('base', 'config', 'program', 'connection', 'decide', 'respond'), 'api'],
     packages: ['valibot'],
@@ -135,7 +145,7 @@ const rooms: Record<string, Room> = {
 const typesOnly: Record<string, readonly string[]> = {
   client: ['api', 'features/overrides'],
   // The types of the fields that a feature adds: owners.ts.
-  'core/config': ['features/bans'],
+  'core/config': owning,
 }
 
 const IMPORT =

@@ -2,7 +2,6 @@
 
 local open_first, ask_apart
 if special then
-  local algorithms = { log = sliding_log, slots = concurrency }
   local opened = {} -- by index of the key
 
   -- Reads each key before any write, so that a key of another type fails before a charge.
@@ -10,9 +9,9 @@ if special then
     for _, request in ipairs(requests) do
       for key, _, algorithm, _, window in string.gmatch(request, LIMIT) do
         key = key + 0
-        if algorithms[algorithm] and opened[key] == nil then
+        if apart[algorithm] and opened[key] == nil then
           -- A reset deletes the key without reading it.
-          opened[key] = match(request, '^%l+') ~= 'reset' and algorithms[algorithm](KEYS[key], window + 0, now)
+          opened[key] = match(request, '^%l+') ~= 'reset' and apart[algorithm](KEYS[key], window + 0, now)
         end
       end
     end
@@ -29,7 +28,7 @@ if special then
       return cost <= limit, text_of(nil, limit, cost <= limit and 0 or -1, 0, 0)
     end
     -- The first row of a key uses what was read at the start. Earlier requests may have changed the key for others.
-    local view = opened[key] or algorithms[algorithm](KEYS[key], window, now)
+    local view = opened[key] or apart[algorithm](KEYS[key], window, now)
     opened[key] = false
     local uncharged = cost > 0 and text_of(view.ask(limit, window, option, 0))
     local fits, remaining, retry_after, reset_after, next_after, change =

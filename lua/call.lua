@@ -15,6 +15,11 @@ end
 -- logs, slots, penalties, operators and idempotency define their functions only then: each function costs time.
 local special = features ~= ''
 
+-- The algorithms whose limits have a key of their own, by name: sliding logs and slots. Their files add them.
+local apart = special and {}
+-- The modes of operators. operators.lua adds them.
+local operates = special and {}
+
 -- One limit of a request: <key>;<tag>:<algorithm>,<limit>,<window>,<option>,<cost>. README.md lists the options.
 -- Its pattern has negated classes, because Lua matches them faster than the classes of digits and letters.
 local LIMIT = ' ([^;]+)(;[^:]+:)([^,]+),([^,]+),([^,]+),([^,]*),([^ ]+)()'

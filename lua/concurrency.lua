@@ -5,10 +5,9 @@
 -- Pro     bounds the work in flight, however long it takes
 -- Con     a second call for each request; a slot that is never released stays taken until it expires
 
-local concurrency
 if special then
   -- Returns the functions that read and change the slots of one key for one request.
-  function concurrency(key, _, now)
+  function apart.slots(key, _, now)
     local FEW = 32 -- slots returned by the first read; usually all of them, so that no other read is needed
     local after = string.format('(%.0f', now)
     local list, all -- the slots that end first; true if the list is complete

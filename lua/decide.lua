@@ -41,7 +41,7 @@ for key = first, last do
     return redis.error_reply('ERR sluice: key ' .. key .. ' holds a record of an unknown format')
   end
 end
-if special then
+if special and next(apart) then
   open_first(ARGV, now)
 end
 

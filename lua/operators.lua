@@ -1,6 +1,6 @@
 -- Operators: these modes take effect before their request is decided like a peek.
 
-local operates, operate
+local operate
 if special then
   operates = { reset = true, ban = true, unban = true, override = true, restore = true }
 

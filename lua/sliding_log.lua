@@ -5,7 +5,6 @@
 -- Pro     exact: never more than `limit` units in any interval of `window` ms
 -- Con     memory and commands: one entry for each unit
 
-local sliding_log
 if special then
   -- Reads the log for one request. An entry counts while its score is above now - window.
   local function read(key, window, now)
@@ -107,7 +106,7 @@ if special then
   end
 
   -- Returns the functions that read and change the log of one key for one request.
-  function sliding_log(key, window, now)
+  function apart.log(key, window, now)
     local log = read(key, window, now)
     return {
       ask = function(limit, _, _, cost, decided_at, debt)

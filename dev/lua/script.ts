@@ -9,15 +9,16 @@ const PARTS = {
   fixed: ['fixed_window'],
   sliding: ['sliding_window'],
   bucket: ['token_bucket'],
-  rare: ['sliding_log', 'concurrency', 'apart', 'override', 'operators', 'idempotency'],
   decide: ['decide'],
   compiled: ['compiled'],
 }
 
-/** The parts of features. A script has them only if its limiter has the feature. */
-const FEATURES = {
-  penalty: ['penalty'],
-}
+/** The parts of features and of the decision API, each from the file of its name. A script has those that its limiter needs, in any order. */
+const FEATURES = Object.fromEntries(
+  ['apart', 'concurrency', 'idempotency', 'operators', 'override', 'penalty', 'sliding_log'].map(
+    (name) => [name, [name]],
+  ),
+)
 
 /** The module that contains the script. `npm run lua` writes it. */
 export const moduleFile = new URL(
@@ -34,9 +35,7 @@ const unchanged: Edit = (text) => text
 const FLAG = '#!lua flags=allow-key-locking\n'
 
 /** The parts of the scripts with their comments. */
-export function luaParts(
-  edit = unchanged,
-): Record<keyof typeof PARTS | keyof typeof FEATURES | 'flag', string> {
+export function luaParts(edit = unchanged): Record<keyof typeof PARTS | 'flag', string> {
   const parts = Object.entries({ ...PARTS, ...FEATURES }).map(([name, files]) => {
     const texts = files.map((name) => edit(read(`${name}.lua`), `${name}.lua`))
     return [name, texts.join('')]

@@ -11,6 +11,7 @@ const condition = mutantsOf('src/core/config/schema/condition.ts', unit)
 const outcomes = mutantsOf('src/core/config/schema/outcomes.ts', unit)
 const counting = mutantsOf('src/core/config/schema/outcomes.ts', 'test/unit/core/decide')
 const headers = mutantsOf('src/core/config/schema/headers.ts', unit)
+const leases = mutantsOf('src/features/leases/declaration.ts', unit)
 const penalty = mutantsOf('src/features/bans/fields.ts', unit)
 
 /** Mutants of `src/core/config/`. */
@@ -138,7 +139,7 @@ export const configMutants: Mutant[] = [
     'if (false) {',
     'parse-policy-problems',
   ),
-  policy(
+  leases(
     'leases units although a ban needs each refusal',
     "penalty && 'leased units would bypass a ban'",
     'undefined',

@@ -521,7 +521,7 @@ export const luaMutants: Mutant[] = [
   ),
   apart(
     'detects a log of another type too late',
-    "match(request, '^%l+') ~= 'reset' and algorithms[algorithm](KEYS[key], window + 0, now)",
+    "match(request, '^%l+') ~= 'reset' and apart[algorithm](KEYS[key], window + 0, now)",
     'false',
     'arguments',
   ),

@@ -39,6 +39,8 @@ const MAX_LEASE_BYTES = 4 * 1024 * 1024
 export interface Host {
   /** The features that it has besides those of `use`. Defaults to none. */
   byDefault?: readonly Feature[]
+  /** The parts of the general script that it needs besides those of features. Defaults to none. */
+  lua?: readonly string[]
   /** Defaults to nothing. */
   lacks?: Lacks
 }
@@ -48,16 +50,16 @@ export interface Host {
  * @throws {ConfigError} if the configuration is invalid, if a field needs another feature or another host, or if another configuration of the Worker shares counters with this one, but
  * with other terms
  */
-export function createLimiter(options: object, { byDefault = [], lacks = {} }: Host = {}): Limiter {
-  const parse = (options: object) => {
-    const config = parseConfig(options, byDefault)
-    checkHost(config, options, lacks)
-    return config
-  }
+export function createLimiter(
+  options: object,
+  { byDefault = [], lua = [], lacks = {} }: Host = {},
+): Limiter {
+  const parse = (options: object) =>
+    parseConfig(options, byDefault, (config) => checkHost(config, options, lacks))
   const config = parse(options)
   checkCounterConflicts(config)
   const log = createLog()
-  const stages = stagesOf({ config, log }, featuresOf(config, byDefault))
+  const stages = stagesOf({ config, log }, featuresOf(config, byDefault), lua)
   return {
     config,
     log,

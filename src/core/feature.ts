@@ -95,19 +95,26 @@ export const featuresOf = ({ use }: Pick<Config, 'use'>, byDefault: readonly Fea
   return [...byDefault.filter(({ name }) => !used.some((one) => one.name === name)), ...used]
 }
 
-/** Compiles the features of a configuration to their stages. */
-export function stagesOf(program: Program, features = featuresOf(program.config)): Stages {
+/**
+ * Compiles the features of a configuration to their stages.
+ * @param hostLua the parts of the general script that the host needs besides those of features
+ */
+export function stagesOf(
+  program: Program,
+  features = featuresOf(program.config),
+  hostLua: readonly string[] = [],
+): Stages {
   const stages: Stages = {}
   const endpoints: Endpoint[] = []
-  const lua: string[] = []
   const handlers: PathHandler[] = []
+  const lua = new Set(hostLua)
   for (const feature of features) {
     const own = feature.compile(program)
     Object.assign(stages, own)
     endpoints.push(...(own.endpoints ?? []))
-    lua.push(...(own.lua ?? []))
+    for (const part of own.lua ?? []) lua.add(part)
     handlers.push(...(own.handlers ?? []))
   }
-  const all = { ...stages, endpoints, lua }
+  const all = { ...stages, endpoints, lua: [...lua] }
   return handlers.length > 0 ? { ...all, handlers } : all
 }

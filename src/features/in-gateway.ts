@@ -1,10 +1,14 @@
 /** What the features that `createGateway` has by default add to configurations, without what they do. For the linter and the command line. */
 import type { FeatureFields } from '../core/config/feature.ts'
 import { declaration as bans } from './bans/declaration.ts'
+import { declaration as leases } from './leases/declaration.ts'
+import { declaration as overrides } from './overrides/declaration.ts'
 
 export const inGateway: readonly FeatureFields[] = [
   bans,
-  { name: 'leases' },
-  { name: 'overrides' },
+  { name: 'concurrency' },
+  leases,
+  overrides,
   { name: 'refusals' },
+  { name: 'slidingLog' },
 ]

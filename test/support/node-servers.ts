@@ -10,6 +10,7 @@ import fastify from 'fastify'
 import { Hono } from 'hono'
 import { afterEach, beforeAll, onTestFinished } from 'vitest'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
+import { concurrency } from '../../src/features/concurrency/index.ts'
 import { rateLimiter as honoRateLimiter } from '../../src/hosts/app/middleware.ts'
 import { fastifyRateLimiter, rateLimiter } from '../../src/hosts/node/node.ts'
 import { useDatabase as useDatabaseOf } from './database.ts'
@@ -22,6 +23,7 @@ export const configOf = (options: Options): Options => ({
   namespace: `test-${++namespaces}`,
   deadline: '10s',
   clientAddress: 'socket',
+  use: [concurrency()],
   ...options,
 })
 

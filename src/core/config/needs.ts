@@ -7,7 +7,7 @@ import { usesBody } from './schema/uses-body.ts'
 import { trustedNames } from './trusted-names.ts'
 
 /** The features that `createGateway` has by default. */
-export const inGateway = ['bans', 'leases', 'overrides', 'refusals']
+export const inGateway = ['bans', 'concurrency', 'leases', 'overrides', 'refusals', 'slidingLog']
 
 const readsClaim = (value: unknown) => contains(value, ({ source }) => source === 'jwt')
 
@@ -23,8 +23,8 @@ const needs: [feature: string, field: string, isNeeded: Test][] = [
     field,
     (value) => value !== undefined && value !== false,
   ]),
-  ['leases', 'lease', Boolean],
-  ['overrides', 'overrides', Boolean],
+  ['concurrency', 'algorithm', (algorithm) => algorithm === 'concurrency'],
+  ['slidingLog', 'algorithm', (algorithm) => algorithm === 'sliding-log'],
   ['refusals', 'refusal', isObject],
   ['bodies', 'refusal', hasErrorBody],
   ['jwt', 'limit', (_, { claim }) => claim !== undefined],
@@ -56,7 +56,8 @@ export function checkNeeds(
   const report = (feature: string, isNeeded: boolean, ...path: (string | number)[]) => {
     if (!isNeeded || reported.has(feature)) return
     reported.add(feature)
-    problem(path, `use: [${feature}()], with import { ${feature} } from 'sluice/${feature}'`)
+    const entry = feature === 'slidingLog' ? 'sliding-log' : feature
+    problem(path, `use: [${feature}()], with import { ${feature} } from 'sluice/${entry}'`)
   }
   policies.forEach((policy, index) => {
     const fields: Record<string, unknown> = Object(policy)

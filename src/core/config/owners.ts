@@ -3,14 +3,20 @@
  * features.
  */
 import type * as v from 'valibot'
-import type { fields as bansFields } from '../../features/bans/fields.ts'
+import type { fields as bans } from '../../features/bans/fields.ts'
+import type { fields as leases } from '../../features/leases/fields.ts'
+import type { fields as overrides } from '../../features/overrides/fields.ts'
 
 /** The fields of a policy that features add. */
-export type OwnedFields = ReturnType<typeof bansFields>
+export type OwnedFields = ReturnType<typeof bans> &
+  ReturnType<typeof leases> &
+  ReturnType<typeof overrides>
 
 /** The feature that each of these fields belongs to. */
 export const owners: Readonly<Record<keyof OwnedFields, string>> = {
   penalty: 'bans',
+  lease: 'leases',
+  overrides: 'overrides',
 }
 
 /** Fields that take any value. The feature checks it. */

@@ -34,13 +34,19 @@ const known = new WeakMap<object, Config>()
  * Parses untrusted input into a configuration. The same object is parsed once, and frozen.
  * @param byDefault the features besides those of `use`. By default it is not known which ones the host has: fields of features of the
  * gateway are accepted as they are
+ * @param onParsed is called before fields of features are checked
  * @throws {ConfigError} lists every problem: path, expected, got
  */
-export function parseConfig(options: unknown, byDefault?: readonly FeatureFields[]): Config {
+export function parseConfig(
+  options: unknown,
+  byDefault?: readonly FeatureFields[],
+  onParsed?: (config: Config) => void,
+): Config {
   const isObject = typeof options === 'object' && options !== null
   const parsed = (isObject && known.get(options)) || parse(config, options, byDefault)
   if (isObject) known.set(options, parsed)
   freeze(options)
+  onParsed?.(parsed)
   return byDefault ? withFeatures(parsed, options as object, byDefault) : parsed
 }
 
@@ -100,7 +106,9 @@ function parse<T>(
   const { output, problems } = checked(schema, input, 'config')
   if (!problems) return output
   // A configuration with problems is parsed again, so that the problems of all fields are in one error.
-  const all = byDefault.length > 0 ? checked(configWith(byDefault), input, 'config').problems : []
+  const used = new Set<unknown>([Object(input).use].flat().map((one) => Object(one).name))
+  const others = byDefault.filter(({ name }) => !used.has(name))
+  const all = others.length > 0 ? checked(configWith(others), input, 'config').problems : []
   throw new ConfigError((all?.length ? all : problems).map((problem) => inContext(problem, input)))
 }
 

@@ -1,5 +1,6 @@
 /** `sluice/leases`: an isolate takes units of a busy quota in advance. */
 import type { Feature } from '../../core/feature.ts'
+import { declaration } from './declaration.ts'
 import { withLeases } from './leases.ts'
 
 /**
@@ -11,6 +12,6 @@ import { withLeases } from './leases.ts'
  * })
  */
 export const leases = (): Feature => ({
-  name: 'leases',
+  ...declaration,
   compile: () => ({ layer: withLeases }),
 })

@@ -1,5 +1,7 @@
 /** `sluice/overrides`: operators set the limits of single keys. */
+import { override } from '../../core/connection/upstash/script-text.ts'
 import type { Feature } from '../../core/feature.ts'
+import { declaration } from './declaration.ts'
 import { overrideEndpoints } from './endpoints.ts'
 
 /**
@@ -11,6 +13,6 @@ import { overrideEndpoints } from './endpoints.ts'
  * })
  */
 export const overrides = (): Feature => ({
-  name: 'overrides',
-  compile: () => ({ endpoints: overrideEndpoints }),
+  ...declaration,
+  compile: () => ({ endpoints: overrideEndpoints, lua: [override] }),
 })

@@ -3,6 +3,7 @@ import { Hono } from 'hono/tiny'
 import { isOpen } from '../../api/caller.ts'
 import { ENVOY } from '../../api/forwarded.ts'
 import { createHealth } from '../../api/health.ts'
+import { apiLua } from '../../api/lua.ts'
 import { createApi, KEYS } from '../../api/router.ts'
 import type { Bindings } from '../../core/base/bindings.ts'
 import { ConfigError } from '../../core/base/errors.ts'
@@ -18,9 +19,11 @@ import { problem } from '../../core/respond/response.ts'
 import { wouldRefuse } from '../../core/respond/shadow.ts'
 import { maySpeculate, speculate } from '../../core/speculative.ts'
 import { bans } from '../../features/bans/index.ts'
+import { concurrency } from '../../features/concurrency/index.ts'
 import { leases } from '../../features/leases/index.ts'
 import { overrides } from '../../features/overrides/index.ts'
 import { refusals } from '../../features/refusals/index.ts'
+import { slidingLog } from '../../features/sliding-log/index.ts'
 import { verify } from '../../features/verify/index.ts'
 import { runtimeOf } from '../app/hono-runtime.ts'
 import { type ForwardOptions, forward, noZone, whyNotForward } from './proxy.ts'
@@ -57,7 +60,8 @@ export function createGateway(
   { openapi }: GatewayOptions = {},
 ): App {
   const limiter = createLimiter(options, {
-    byDefault: [bans(), leases(), overrides(), refusals(), verify()],
+    byDefault: [bans(), concurrency(), leases(), overrides(), refusals(), slidingLog(), verify()],
+    lua: apiLua,
   })
   const { config, log } = limiter
   const { origin: configured, originTimeoutMs } = config

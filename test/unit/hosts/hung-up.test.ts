@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { Hono } from 'hono'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { PolicyOptions } from '../../../src/core/config/options.ts'
+import { concurrency } from '../../../src/features/concurrency/index.ts'
 import { rateLimiter } from '../../../src/hosts/app/middleware.ts'
 
 let arrived = Promise.withResolvers<() => void>()
@@ -30,6 +31,7 @@ test.each<[keeps: boolean, Partial<PolicyOptions>]>([
       clientAddress: 'cloudflare',
       batching: false, // Batching itself calls waitUntil.
       policies: [{ name: 'a', limit: 1, window: '1h', ...more }],
+      use: [concurrency()],
     }),
   )
   app.get('/', (c) => c.text('ok'))

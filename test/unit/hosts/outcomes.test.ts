@@ -5,6 +5,7 @@ import { type Faults, startFaults } from 'sluice-fault-proxy'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { AlgorithmName, PolicyOptions } from '../../../src/core/config/options.ts'
 import { algorithms } from '../../../src/core/connection/algorithms/index.ts'
+import { concurrency } from '../../../src/features/concurrency/index.ts'
 import { rateLimiter } from '../../../src/hosts/app/middleware.ts'
 import { type Isolate, useGateway } from '../../support/gateway.ts'
 import { type Script, startScriptedOrigin } from '../../support/scripted-origin.ts'
@@ -225,7 +226,8 @@ test('If Redis fails after the decision, the client gets no 5xx, the charge rema
 test('A Hono handler that throws a value other than an Error, or answers HEAD, releases its slot.', async () => {
   const app = new Hono()
   const slots = policy('slots', { algorithm: 'concurrency', limit: 3, window: '1h' })
-  app.use(rateLimiter({ clientAddress: 'cloudflare', deadline: '10s', policies: [slots] }))
+  const use = [concurrency()]
+  app.use(rateLimiter({ clientAddress: 'cloudflare', deadline: '10s', policies: [slots], use }))
   app.get('/slots/throws', () => Promise.reject('a text'))
   app.get('*', (c) => c.text('ok'))
   const ask = (path: string, method = 'GET') => {

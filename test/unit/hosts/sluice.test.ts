@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { ConfigError } from '../../../src/core/base/errors.ts'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
+import { concurrency } from '../../../src/features/concurrency/index.ts'
 import { createSluice } from '../../../src/hosts/app/sluice.ts'
 import { useDatabase } from '../../support/database.ts'
 
@@ -15,6 +16,7 @@ function limiter(namespace: string, policy: Partial<ConfigOptions['policies'][nu
     clientAddress: 'socket',
     deadline: '5s',
     policies: [{ name: 'a', limit: 2, window: '1h', ...policy }],
+    use: [concurrency()],
   })
   return (
     request: Request = new Request('http://localhost/'),

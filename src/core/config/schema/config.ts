@@ -243,10 +243,11 @@ export const configWith = (byDefault: readonly FeatureFields[]) =>
             problem(['policies', index, 'name'], 'a name that no other policy has')
           }
         })
-        parseOwned({ policies }, [...(use ?? []), ...byDefault], problem)
+        const features = [...(use ?? []), ...byDefault]
+        parseOwned({ policies }, features, problem)
         checkKeys(policies, problem)
         const checked: CheckedConfig = { ...valid, policies }
-        for (const one of use ?? []) one.check?.(checked, problem)
+        for (const one of features) one.check?.(checked, problem)
         if (use) checkNeeds(checked, [...inGateway, ...use.map(({ name }) => name)], problem)
         checkReferences(policies, names, all as Partial<Output<ConfigFields>>, problem)
       }

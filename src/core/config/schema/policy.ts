@@ -12,7 +12,6 @@ import {
   type OnMissingKey,
   onMissingKey,
 } from './key.ts'
-import { lease } from './lease.ts'
 import { limit, MAX_PRODUCT } from './limit.ts'
 import { countOnly } from './outcomes.ts'
 import { limits, type PlanOptions, type PlanSource, plan } from './plan.ts'
@@ -23,7 +22,6 @@ import {
   accept,
   duration,
   either,
-  flag,
   type Input,
   type Named,
   name,
@@ -47,7 +45,10 @@ const LONGEST_MS = { day: 25 * 3_600_000, week: 169 * 3_600_000, month: 745 * 3_
 const policyFields = <Context>() => ({
   /** Unique name of the policy: up to 64 letters, digits, `_`, `.` or `-`, starting with a letter or digit. It appears in the `RateLimit` fields. Required. */
   name,
-  /** The algorithm that counts. `'gcra'` is `'token-bucket'` with a `burst` that defaults to 1. Defaults to `'sliding-window'`. */
+  /**
+   * The algorithm that counts. `'gcra'` is `'token-bucket'` with a `burst` that defaults to 1. `'sliding-log'` requires `slidingLog()`, and
+   * `'concurrency'` requires `concurrency()`. Defaults to `'sliding-window'`.
+   */
   algorithm: v.optional(oneOf(...inWindows, 'concurrency', ...buckets), 'sliding-window'),
   /**
    * Size of the quota in units. A request costs one unit unless `cost` says otherwise. A whole number, at least 1; at most 10,000 with
@@ -74,14 +75,6 @@ const policyFields = <Context>() => ({
    * refunded if its response does not count. Cannot be combined with `'concurrency'`. Defaults to all responses.
    */
   countOnly: v.optional(countOnly),
-  /** Lets operators set another limit for single keys (docs/reference/decision-api.md). Requires `overrides()`. Defaults to false. */
-  overrides: v.optional(flag, false),
-  /**
-   * Lets an isolate take up to `max` units (2 to 10,000) of a busy quota in one call and spend them without further calls for at most
-   * `ttl` (at most `'60s'`): docs/reference/configuration.md, "Leases of hot keys". Cannot be combined with `'sliding-log'`, `'concurrency'`,
-   * `countOnly`, `cost.response`, `cost.usage` or `penalty`. Requires `leases()`. Defaults to one call for each request.
-   */
-  lease: v.optional(lease),
   /**
    * Capacity of the bucket in units: a whole number, at least 1. Only for `'token-bucket'` (defaults to `limit`) and `'gcra'`
    * (defaults to 1, which spaces requests evenly).
@@ -218,7 +211,6 @@ export const policy = named<PolicyOptions>()(
       checkCalendar(input, problem)
       checkPlan(input, problem, all)
       checkConcurrency(input, problem)
-      checkLease(input, problem)
       checkParameters(input, problem)
     }),
     v.transform(parsed),
@@ -311,20 +303,6 @@ function checkConcurrency(input: Valid, problem: AddProblem) {
   if (input.onStoreError === 'local') {
     problem(['onStoreError'], 'allow or deny (an isolate cannot count the slots of other isolates)')
   }
-}
-
-/** Reports the features that need a call for each request, which leases avoid. */
-function checkLease({ lease, algorithm, countOnly, penalty, cost }: Valid, problem: AddProblem) {
-  if (!lease) return
-  const why =
-    algorithm === 'sliding-log'
-      ? 'sliding-log guarantees the limit in every window'
-      : algorithm === 'concurrency'
-        ? 'a slot belongs to one request'
-        : countOnly || cost?.response
-          ? 'the cost is known only after the response'
-          : penalty && 'leased units would bypass a ban'
-  if (why) problem(['lease'], `no value (${why})`)
 }
 
 /** Reports a key part `path:id` if no path of `match` has the parameter `:id`. */

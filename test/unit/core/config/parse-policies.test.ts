@@ -66,7 +66,7 @@ describe('the policy parser', () => {
           algorithm: 'sliding-window',
           limit: 5,
           claim: undefined,
-          overrides: false,
+          overrides: undefined,
           windowMs: 10_000,
           burst: 5,
           burstIsLimit: true,

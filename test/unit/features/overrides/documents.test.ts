@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { credentialsOf } from '../../../../src/core/base/bindings.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import type { Store } from '../../../../src/core/connection/store.ts'
+import { allParts } from '../../../../src/core/connection/upstash/script-text.ts'
 import { createUpstashStore } from '../../../../src/core/connection/upstash/upstash.ts'
 import type { Resizing } from '../../../../src/core/decide/operate.ts'
 import { operate } from '../../../../src/core/decide/operate.ts'
@@ -23,7 +24,11 @@ async function overtaken(first: Resizing, second: Resizing, steps: number) {
   })
   const policy = config.policies[0]!
   const match = { policy, partitionKey: [['ip', '203.0.113.7'] as [string, string]], cost: 1 }
-  const upstash = createUpstashStore({ ...credentialsOf(env, undefined), deadlineMs: 10_000 })
+  const upstash = createUpstashStore({
+    ...credentialsOf(env, undefined),
+    deadlineMs: 10_000,
+    lua: allParts,
+  })
   const nameSubject: LimiterParts['nameSubject'] = (key) => JSON.stringify(key).replace(/\W/g, '')
   const partsOf = (store: Store): LimiterParts => ({
     store,

@@ -1,0 +1,16 @@
+/** `sluice/concurrency`: limits on requests in flight. */
+import { apart, concurrency as slots } from '../../core/connection/upstash/script-text.ts'
+import type { Feature } from '../../core/feature.ts'
+
+/**
+ * Lets policies have `algorithm: 'concurrency'`, also those of a live document. `createGateway` has this feature by default.
+ * @example
+ * rateLimiter({
+ *   policies: [{ name: 'exports', algorithm: 'concurrency', limit: 2, window: '5m', key: 'header:x-tenant' }],
+ *   use: [concurrency()],
+ * })
+ */
+export const concurrency = (): Feature => ({
+  name: 'concurrency',
+  compile: () => ({ lua: [slots, apart] }),
+})

@@ -1,0 +1,5 @@
+/** What `overrides()` adds to a configuration. */
+import type { FeatureFields } from '../../core/config/feature.ts'
+import { fields } from './fields.ts'
+
+export const declaration: FeatureFields = { name: 'overrides', fields }

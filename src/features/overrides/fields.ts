@@ -1,0 +1,8 @@
+/** The fields of a policy that `overrides()` adds. */
+import * as v from 'valibot'
+import { flag } from '../../core/config/schema/shapes.ts'
+
+export const fields = () => ({
+  /** Lets operators set another limit for single keys (docs/reference/decision-api.md). Requires `overrides()`. Defaults to false. */
+  overrides: v.optional(flag),
+})
