@@ -1,6 +1,9 @@
 /** A Worker and app for the tests of sluice/testing: each first part of the path has a policy. */
 import { Hono } from 'hono'
+import { bans } from '../../src/features/bans/index.ts'
+import { concurrency } from '../../src/features/concurrency/index.ts'
 import { leases } from '../../src/features/leases/index.ts'
+import { slidingLog } from '../../src/features/sliding-log/index.ts'
 import { type Bindings, type PolicyOptions, rateLimiter } from '../../src/index.ts'
 
 const policy = (name: string, options: Partial<PolicyOptions>): PolicyOptions => ({
@@ -18,7 +21,7 @@ const app = new Hono<{ Bindings: Bindings & Record<string, unknown> }>()
 app.use(
   rateLimiter({
     clientAddress: 'cloudflare', // also in this process
-    use: [leases()],
+    use: [bans(), concurrency(), leases(), slidingLog()],
     deadline: '10s', // a slow machine must cause no store errors
     policies: [
       policy('daily', { algorithm: 'fixed-window' }),
