@@ -1,5 +1,6 @@
 /** `sluice/endpoints`: health, counts and the decision API in an app. */
 import { createHealth } from '../../api/health.ts'
+import { apiLua } from '../../api/lua.ts'
 import { createApi } from '../../api/router.ts'
 import type { Feature, Limiter, PathHandler } from '../../core/feature.ts'
 import { withCors } from '../../core/respond/cors.ts'
@@ -27,6 +28,7 @@ export const endpoints = ({ openapi }: EndpointsOptions = {}): Feature => ({
   compile() {
     let serve: PathHandler | undefined
     return {
+      lua: apiLua,
       handlers: [
         (path, request, runtime, limiter) => {
           serve ??= createEndpoints(limiter, openapi)

@@ -34,6 +34,12 @@ test.each(servers)('%s answers health, counts, decisions and operators.', async 
     body: JSON.stringify({ key: 'alice' }),
   })
   expect(await peek.json()).toMatchObject({ limits: [{ remaining: 1 }] })
+  const reset = await fetch(`${url}/_sluice/v1/policies/all/reset`, {
+    method: 'POST',
+    headers: { ...authorization(OPERATE), 'idempotency-key': 'once' },
+    body: JSON.stringify({ key: 'alice' }),
+  })
+  expect(await reset.json()).toMatchObject({ limits: [{ remaining: 3 }] })
 
   const stats = await fetch(`${url}/_sluice/v1/stats`, { headers: authorization(OPERATE) })
   expect(await stats.json()).toMatchObject({ v: 1, source: 'isolate' })
