@@ -11,6 +11,7 @@ import { configDurations, policyDurations } from './durations.ts'
 import { failedExpectations } from './expect/expectations.ts'
 import { expectationsOf } from './expect/options.ts'
 import { type ConfigRule, type Facts, type Found, listed } from './facts.ts'
+import { neverApplies, neverRefuses } from './idle.ts'
 import { spoofableList, takesAll } from './lists.ts'
 import { unknownMethods, unknownMethodsInList } from './methods.ts'
 import { unknownPlans } from './plans.ts'
@@ -26,6 +27,8 @@ const policyRules = [
   globalKey,
   costNeverFits,
   neverCharges,
+  neverApplies,
+  neverRefuses,
   reserveTakesAll,
   reserveUnreachable,
   unknownMethods,

@@ -46,7 +46,7 @@ const isBound = (bound: Policy, policy: Policy, { key }: Shield) =>
   bound.cost.usage === undefined &&
   (bound === policy || Math.min(...costs(bound)) > 0)
 
-const sameKey = (one: KeyPart[], other: KeyPart[]) =>
+export const sameKey = (one: KeyPart[], other: KeyPart[]) =>
   one.length === other.length && one.every((part, index) => samePart(part, other[index]!))
 
 const samePart = (one: KeyPart, other: KeyPart) =>

@@ -30,6 +30,8 @@ export const findingCodes = [
   'body-without-origin',
   'small-chunk',
   'expectation-fails',
+  'never-applies',
+  'never-refuses',
 ] as const
 
 /** The code of a finding that a configuration may accept. */

@@ -21,7 +21,18 @@ export type Gap =
   | { why: 'free' }
 
 /** The bound of a policy, or why it has none. */
-export type Bound = { policy: Policy } & ({ requests: number; gap?: undefined } | { gap: Gap })
+export type Bound = { policy: Policy } & (Bounded | { gap: Gap })
+
+interface Bounded {
+  gap?: undefined
+  requests: number
+  /** The policy with the largest size that a request may have. */
+  size: Policy
+  /** The counters that the requests of one client may use. */
+  counters: number
+  /** The least that a request costs. */
+  cost: number
+}
 
 /** The requests of a condition that a policy bounds. */
 type Terms = Omit<Expectation, 'atMost'>
@@ -99,8 +110,9 @@ export function boundBy(policy: Policy, terms: Terms, keys: KeyPart[][], cost: n
     counters += count
   }
   if (cost === 0) return { policy, gap: { why: 'free' } }
-  const units = mostUnits(largest(policy, terms.request), terms.inMs)
-  return { policy, requests: counters * Math.floor(units / cost) }
+  const size = largest(policy, terms.request)
+  const requests = counters * Math.floor(mostUnits(size, terms.inMs) / cost)
+  return { policy, requests, size, counters, cost }
 }
 
 /** The first field of a policy's condition that some of the requests do not match. */

@@ -40,3 +40,14 @@ export function mostUnits(terms: Terms, inMs: number): number {
       return Number(burst + (limit * (length - 1n)) / window)
   }
 }
+
+/**
+ * A line above `mostUnits`: an interval of t ms admits at most `burst` + `perMs` × (t − 1) units.
+ * @param terms as for `mostUnits`; no slots
+ */
+export function lineAbove(terms: Terms): { burst: number; perMs: number } {
+  const { algorithm, limit, burst, calendar, windowMs } = terms
+  const perMs = limit / (calendar ? shortestMs(calendar) : windowMs)
+  if (algorithm === 'token-bucket') return { burst, perMs }
+  return { burst: algorithm === 'fixed-window' ? 2 * limit : limit, perMs }
+}
