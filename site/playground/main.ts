@@ -199,5 +199,16 @@ addEventListener('hashchange', () => {
 })
 scrollByKeys()
 new ResizeObserver(draw).observe(byId('timeline'))
+/** On the site, the scheme that the reader has chosen there. */
+function followScheme() {
+  let chosen: string | null = null
+  try {
+    chosen = localStorage.getItem('vitepress-theme-appearance')
+  } catch {} // a browser may keep the page from its storage
+  const isChosen = chosen === 'dark' || chosen === 'light'
+  document.documentElement.style.colorScheme = isChosen ? chosen! : 'light dark'
+}
+followScheme()
+addEventListener('storage', followScheme)
 if (new URLSearchParams(location.search).has('embed')) document.body.classList.add('embedded')
 open(location.hash.slice(1))

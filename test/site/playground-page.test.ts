@@ -2,6 +2,7 @@
 import type { Browser, Page } from 'puppeteer-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { bundlePlayground } from '../../dev/site/playground.ts'
+import { type ServedSite, serveSite } from '../../dev/site/serve.ts'
 import { fragmentOf, type PageState } from '../../site/playground/state.ts'
 import {
   launchBrowser,
@@ -14,15 +15,14 @@ import {
 } from '../support/browser.ts'
 import { isLong } from '../support/long.ts'
 import { onModel, scenarios } from '../support/playground.ts'
-import { type StaticSite, serveFiles } from '../support/static-site.ts'
 
 let browser: Browser
-let site: StaticSite
+let site: ServedSite
 const opened: Page[] = []
 
 beforeAll(async () => {
   const files = await bundlePlayground()
-  site = await serveFiles((path) => files.get(path.replace('playground/', '')))
+  site = await serveSite(new Map([...files].map(([name, body]) => [`playground/${name}`, body])), 0)
   browser = await launchBrowser()
 })
 afterEach(async () => {

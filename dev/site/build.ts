@@ -1,0 +1,63 @@
+/** Builds the site: the pages of docs/ with VitePress, and the playground. */
+import { spawn } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { cp, mkdir, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { preparePages, type SiteFiles, sidebar } from './pages.ts'
+import { bundlePlayground } from './playground.ts'
+
+const folder = fileURLToPath(new URL('../../site/', import.meta.url))
+export const distFolder = join(folder, 'dist')
+/** The prepared pages, which the generator reads. */
+const pagesFolder = join(folder, '.cache/pages')
+
+async function write(files: SiteFiles | Map<string, string>, into: string) {
+  for (const [name, body] of files) {
+    const path = join(into, name)
+    await mkdir(dirname(path), { recursive: true })
+    await writeFile(path, body)
+  }
+}
+
+/** Runs a program. @throws {Error} with its output if it fails */
+async function run(command: string, args: string[]) {
+  const child = spawn(command, args, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] })
+  let said = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk) => {
+      said += chunk
+    })
+  }
+  const code = await new Promise((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', resolve)
+  })
+  if (code !== 0) throw new Error(`${command} ${args.join(' ')} has failed:\n${said}`)
+}
+
+/** Builds the site into site/dist. */
+export async function buildSite(): Promise<void> {
+  const generator = join(folder, 'node_modules/vitepress/bin/vitepress.js')
+  if (!existsSync(generator))
+    await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'])
+  await rm(pagesFolder, { recursive: true, force: true })
+  await write(preparePages(), pagesFolder)
+  await writeFile(join(folder, '.cache/sidebar.json'), JSON.stringify(sidebar()))
+  await cp(join(folder, 'public'), join(pagesFolder, 'public'), { recursive: true })
+  await write(await bundlePlayground(), join(pagesFolder, 'public/playground'))
+  await run(process.execPath, [generator, 'build', '.'])
+}
+
+/** The files of the built site, by path. */
+export function builtFiles(): SiteFiles {
+  const names = readdirSync(distFolder, { recursive: true, withFileTypes: true })
+  return new Map(
+    names
+      .filter((entry) => entry.isFile())
+      .map((entry) => {
+        const path = join(entry.parentPath, entry.name)
+        return [path.slice(distFolder.length + 1), readFileSync(path)]
+      }),
+  )
+}

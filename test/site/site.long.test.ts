@@ -1,0 +1,107 @@
+/** The built site in a real browser. */
+import type { Browser } from 'puppeteer-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { buildSite, builtFiles } from '../../dev/site/build.ts'
+import { brokenLinks, MAX_FIRST_PAGE } from '../../dev/site/check.ts'
+import type { SiteFiles } from '../../dev/site/pages.ts'
+import { type ServedSite, serveSite } from '../../dev/site/serve.ts'
+import { launchBrowser, openPage, textOf, violationsOf, waitUntil } from '../support/browser.ts'
+
+let files: SiteFiles
+let site: ServedSite
+let browser: Browser
+
+beforeAll(async () => {
+  await buildSite()
+  files = builtFiles()
+  site = await serveSite(files, 0)
+  browser = await launchBrowser()
+}, 300_000)
+afterAll(async () => {
+  await browser?.close()
+  await site?.close()
+})
+
+test('Every link of every page leads to a page and an anchor that exist, and nothing is loaded from elsewhere.', () => {
+  expect(files.size).toBeGreaterThan(100)
+  expect(brokenLinks(files)).toEqual([])
+})
+
+test('The first page loads at most 100 KiB, compressed, and nothing from elsewhere.', async () => {
+  const page = await browser.newPage()
+  let bytes = 0
+  const elsewhere: string[] = []
+  const cdp = await page.createCDPSession()
+  await cdp.send('Network.enable')
+  cdp.on('Network.loadingFinished', ({ encodedDataLength }) => {
+    bytes += encodedDataLength
+  })
+  page.on('request', (request) => {
+    const url = request.url()
+    if (!url.startsWith(site.url) && !url.startsWith('data:')) elsewhere.push(url)
+    if (/\.(png|svg)$/.test(url)) bytes -= files.get(new URL(url).pathname.slice(1))?.length ?? 0
+  })
+  await page.goto(site.url, { waitUntil: 'networkidle0' })
+  expect(bytes).toBeGreaterThan(20_000)
+  expect(bytes).toBeLessThanOrEqual(MAX_FIRST_PAGE)
+  expect(elsewhere).toEqual([])
+  await page.close()
+})
+
+test('The search finds a page without a server.', async () => {
+  const { page, mistakes } = await openPage(browser, `${site.url}/`, { width: 1280 })
+  await page.click('.VPNavBarSearch button')
+  await waitUntil(page, `document.querySelector('.VPLocalSearchBox input')`)
+  await page.type('.VPLocalSearchBox input', 'onMissingKey')
+  await waitUntil(page, `document.querySelector('.VPLocalSearchBox .result')`)
+  expect(await textOf(page, '.VPLocalSearchBox .results')).toContain('Missing key part')
+  expect(mistakes).toEqual([])
+  await page.close()
+})
+
+test('The page of the algorithms embeds a playground that has played.', async () => {
+  const { page, mistakes } = await openPage(
+    browser,
+    `${site.url}/docs/explanation/algorithms#fixed-window`,
+    { width: 1280 },
+  )
+  await waitUntil(
+    page,
+    `[...document.querySelectorAll('iframe.playground')].some((one) => one.contentDocument?.body?.dataset.played === 'yes')`,
+  )
+  expect(mistakes).toEqual([])
+  await page.close()
+})
+
+const shown = [
+  '/',
+  '/docs/',
+  '/docs/tutorial',
+  '/docs/reference/configuration',
+  '/docs/explanation/algorithms',
+  '/docs/playground',
+  '/docs/reference/benchmarks',
+]
+
+describe.each(shown)('%s', (path) => {
+  test.each([
+    [390, 'light'],
+    [390, 'dark'],
+    [1280, 'light'],
+    [1280, 'dark'],
+  ] as const)(
+    'At %i px in the scheme %s nothing overflows, and axe finds no serious violation.',
+    async (width, value) => {
+      const { page, mistakes } = await openPage(browser, 'about:blank', { width })
+      await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value }])
+      await page.goto(site.url + path, { waitUntil: 'networkidle0' })
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
+      const isDark = await page.evaluate(`document.documentElement.classList.contains('dark')`)
+      expect(isDark).toBe(value === 'dark')
+      const serious = (await violationsOf(page)).filter((one) => /serious|critical/.test(one))
+      expect(serious).toEqual([])
+      expect(mistakes).toEqual([])
+      await page.close()
+    },
+  )
+})
