@@ -39,7 +39,8 @@ const documented = pages.flatMap((page) => {
   let example: Block | undefined
   return blocksOf(page).flatMap((block) => {
     if (isConfig(block)) example = block
-    const [, command, output] = /^\$ (npm run explain -- .*)\n(.*)$/s.exec(block.code) ?? []
+    const [, command, output] =
+      /^\$ ((?:npm run|npx sluice) explain (?:-- )?.*)\n(.*)$/s.exec(block.code) ?? []
     return command && output ? [[command, page.path, example, output] as const] : []
   })
 })
@@ -287,7 +288,7 @@ In Redis, the general script decides.
   })
 
   test.each(documented)('%s prints what %s shows.', async (command, _, example, output) => {
-    let args = command.slice('npm run explain -- '.length)
+    let args = command.replace(/^(npm run|npx sluice) explain (-- )?/, '')
     if (example) {
       await mkdir(join(root, '.cache/explain'), { recursive: true })
       const file = join(root, '.cache/explain/sluice.config.ts')
