@@ -15,6 +15,7 @@ const entries = {
   bans: 'src/features/bans/index.ts',
   leases: 'src/features/leases/index.ts',
   overrides: 'src/features/overrides/index.ts',
+  quota: 'src/features/quota/index.ts',
   proxies: 'src/features/proxies/index.ts',
   refusals: 'src/features/refusals/index.ts',
   'sliding-log': 'src/features/sliding-log/index.ts',

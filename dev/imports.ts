@@ -100,6 +100,10 @@ const rooms: Record<string, Room> = {
     rooms: ['core', ...core('base', 'config', 'program', 'connection', 'decide', 'respond'), 'api'],
     packages: ['valibot'],
   },
+  'features/quota': {
+    rooms: ['core', ...core('base', 'config', 'request', 'program', 'decide', 'respond')],
+    packages: ['valibot'],
+  },
   'features/proxies': { rooms: ['core', ...core('config')] },
   'features/refusals': {
     rooms: ['core', ...core('base', 'config', 'respond')],

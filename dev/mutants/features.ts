@@ -176,6 +176,8 @@ const meter = mutantsOf('src/features/bodies/meter.ts', 'test/unit/features/bodi
 const allowance = mutantsOf('src/features/bodies/allowance.ts', 'test/unit/features/bodies')
 const json = mutantsOf('src/features/bodies/json.ts', 'test/unit/features/bodies')
 const jsonFlaw = mutantsOf('src/core/base/json-flaw.ts', 'test/unit/features/bodies')
+const quotaEndpoint = mutantsOf('src/features/quota/index.ts', 'test/unit/features/quota')
+const quotaCaller = mutantsOf('src/features/quota/caller.ts', 'test/unit/features/quota')
 const canonical = mutantsOf('src/features/bodies/canonical-json.ts', 'test/unit/features/bodies')
 const errorBody = mutantsOf('src/features/bodies/error-body.ts', 'test/unit/features/bodies')
 const inFlight = mutantsOf('src/features/bodies/in-flight.ts', 'test/unit/features/bodies')
@@ -201,6 +203,32 @@ const bodiesMutants: Mutant[] = [
     'in-flight',
   ),
   inFlight('reads on without room', 'return hasRoom(MAX_BYTES)', 'return true', 'in-flight'),
+  quotaEndpoint('reading charges', "mode: 'peek' as const", "mode: 'take' as const", 'quota'),
+  quotaEndpoint(
+    'numbers of one isolate are reported',
+    'if (decision.fallback)',
+    'if (false)',
+    'quota',
+  ),
+  quotaEndpoint('the endpoint has no limit', 'if (!first.decision.allowed)', 'if (false)', 'quota'),
+  quotaCaller(
+    'shadow policies are public',
+    "policy.mode === 'enforce' && !depends",
+    '!depends',
+    'quota',
+  ),
+  quotaCaller(
+    'an exclusion of some requests excludes the sender',
+    '!mentionsRequests(one)',
+    'true',
+    'quota',
+  ),
+  quotaCaller(
+    'a missing key is a refusal',
+    "policy.onMissingKey === 'refuse' ? 'skip' : ",
+    '',
+    'quota',
+  ),
   canonical('members keep their order', '.sort()', '', 'canonical-json'),
   canonical(
     'half a surrogate pair is a text',

@@ -27,6 +27,7 @@ export const entryLimits: SizeLimit[] = [
   { name: 'sluice/sliding-log', file: 'sliding-log.js', maxKiB: 2 },
   { name: 'sluice/leases', file: 'leases.js', maxKiB: 7 },
   { name: 'sluice/overrides', file: 'overrides.js', maxKiB: 13 },
+  { name: 'sluice/quota', file: 'quota.js', maxKiB: 40 },
   { name: 'sluice/proxies', file: 'proxies.js', maxKiB: 2 },
   { name: 'sluice/refusals', file: 'refusals.js', maxKiB: 7 },
   { name: 'sluice/shards', file: 'shards.js', maxKiB: 6 },

@@ -10,6 +10,7 @@ import { type JwtOptions, jwt } from '../../src/features/jwt/index.ts'
 import { leases } from '../../src/features/leases/index.ts'
 import { type ObserveOptions, observe } from '../../src/features/observe/index.ts'
 import { overrides } from '../../src/features/overrides/index.ts'
+import { type QuotaOptions, quota } from '../../src/features/quota/index.ts'
 import { refusals } from '../../src/features/refusals/index.ts'
 import { cluster, shards } from '../../src/features/shards/index.ts'
 import { type ConfigOptions, createGateway } from '../../src/index.ts'
@@ -26,6 +27,7 @@ const makers: Record<string, (options: never) => Feature> = {
   observe: (options: ObserveOptions) => observe(options),
   bodies: ({ graphql, ...options }: BodiesOptions & { graphql?: Made<GraphqlCostOptions> }) =>
     bodies({ ...options, ...(graphql && { graphql: graphqlCost(graphql.options) }) }),
+  quota: (options: QuotaOptions) => quota(options),
   refusals: () => refusals(),
   jwt: (options: JwtOptions) => jwt(options),
   shards: (names: string[]) => shards(names),

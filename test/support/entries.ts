@@ -9,6 +9,7 @@ import { leases } from '../../src/features/leases/index.ts'
 import { observe } from '../../src/features/observe/index.ts'
 import { overrides } from '../../src/features/overrides/index.ts'
 import { proxies } from '../../src/features/proxies/index.ts'
+import { quota } from '../../src/features/quota/index.ts'
 import { refusals } from '../../src/features/refusals/index.ts'
 import { cluster, shards } from '../../src/features/shards/index.ts'
 import { durableObjects } from '../../src/stores/durable-objects/index.ts'
@@ -20,6 +21,7 @@ export const entries = {
   bodies,
   graphqlCost,
   proxies,
+  quota,
   refusals,
   jwt,
   shards,

@@ -1,0 +1,128 @@
+/** `sluice/quota`: what is left of a client's quotas, for the client. */
+import type { Decision, LimitState } from '../../core/base/decision.ts'
+import type { Config, Policy } from '../../core/config/parse.ts'
+import { decideEach, knownRefusal } from '../../core/decide/decide.ts'
+import type { Outcome } from '../../core/decide/question.ts'
+import type { Feature, Limiter, PathHandler } from '../../core/feature.ts'
+import { compileMatcher, type Matcher } from '../../core/program/match.ts'
+import { RequestView, type RuntimeContext } from '../../core/request/view.ts'
+import { withCors } from '../../core/respond/cors.ts'
+import { problem, refusal, withDecisionFields } from '../../core/respond/response.ts'
+import { dependsOnRequest, forSenders } from './caller.ts'
+import { parseOptions, type QuotaOptions } from './options.ts'
+
+export type { QuotaOptions } from './options.ts'
+
+/** One quota of a caller. Waits are in ms. */
+export interface CallerQuota
+  extends Pick<
+    LimitState,
+    'policy' | 'limit' | 'unit' | 'windowMs' | 'remaining' | 'nextAfterMs' | 'resetAfterMs'
+  > {
+  /** The rest of a ban. Absent if there is none. */
+  bannedForMs?: number
+}
+
+/** The answer of `GET /_sluice/quota`. */
+export interface CallerQuotas {
+  quotas: CallerQuota[]
+  /** The policies of which a caller has many quotas, because their key has a part of the path or the body, or the method. */
+  perRequest: string[]
+}
+
+/**
+ * Answers `GET /_sluice/quota` with what is left of the quotas of this very caller: of each enforced policy, by the same keys and credentials
+ * as any other request. It charges none of them, and is itself limited by address.
+ * @throws {ConfigError} immediately, if the options are invalid
+ * @example
+ * rateLimiter({ policies: [{ name: 'per-key', limit: 1000, window: '1d', key: 'api-key' }], use: [quota()] })
+ */
+export function quota(options: QuotaOptions = {}): Feature {
+  const { path: endpoint, limit } = parseOptions(options)
+  /** By configuration: a live document replaces it. */
+  const matchers = new WeakMap<Config, { itself: Matcher; caller: Matcher }>()
+
+  function matchersOf(config: Config, { log, stages: { claims } }: Limiter) {
+    const compiled = (config: Config) => compileMatcher(config, log, claims ? { claims } : {})
+    const own = { ...limit, deadlineMs: config.deadlineMs }
+    const found = matchers.get(config) ?? {
+      itself: compiled({ ...config, policies: [own], allow: [], deny: [], shield: undefined }),
+      caller: compiled(forSenders(config)),
+    }
+    matchers.set(config, found)
+    return found
+  }
+
+  async function answer(
+    request: Request,
+    runtime: RuntimeContext,
+    limiter: Limiter,
+  ): Promise<Response> {
+    const { config, readAddress, rulesOf, partsOf } = limiter
+    const { method, headers } = request
+    if (method === 'OPTIONS' && config.cors) return preflight(headers)
+    if (method !== 'GET' && method !== 'HEAD') {
+      return problem(405, { title: 'Method Not Allowed' }, { Allow: 'GET, HEAD' })
+    }
+    const view = new RequestView(request, runtime, config, readAddress)
+    const rules = rulesOf(view).config
+    const parts = partsOf(runtime.env)
+    const { itself, caller } = matchersOf(rules, limiter)
+    const own = await itself(view)
+    const known = knownRefusal(own, parts.denialCache)
+    if (known) return refused(known.decision, config)
+    const matched = await caller(view)
+    const { waitUntil } = runtime
+    const questions = [{ matched: own }, { matched, mode: 'peek' as const }]
+    const [first, second] = (await decideEach(questions, parts, { waitUntil })) as [
+      Outcome,
+      Outcome,
+    ]
+    if (!first.decision.allowed) return refused(first.decision, config)
+    const { decision } = second
+    if (decision.denied) return refused(decision, config)
+    if (decision.fallback) return refused({ ...decision, allowed: false, fallback: 'deny' }, config)
+    const isPerRequest = (policy: Policy) => policy.mode === 'enforce' && dependsOnRequest(policy)
+    const body: CallerQuotas = {
+      quotas: decision.limits.map(quotaOf),
+      perRequest: rules.policies.filter(isPerRequest).map(({ name }) => name),
+    }
+    return Response.json(body, { headers: { 'Cache-Control': 'no-store' } })
+  }
+
+  const handler: PathHandler = async (path, request, runtime, limiter) => {
+    if (path !== endpoint) return undefined
+    const origin = request.headers.get('origin') ?? undefined
+    const response = await answer(request, runtime, limiter)
+    return withCors(response, origin, limiter.config, { own: true })
+  }
+
+  return { name: 'quota', compile: () => ({ handlers: [handler] }) }
+}
+
+function quotaOf(state: LimitState): CallerQuota {
+  const { policy, limit, unit, windowMs, remaining, nextAfterMs, resetAfterMs, bannedForMs } = state
+  return {
+    policy,
+    limit,
+    ...(unit && { unit }),
+    windowMs,
+    remaining,
+    nextAfterMs,
+    resetAfterMs,
+    ...(bannedForMs && { bannedForMs }),
+  }
+}
+
+const refused = (decision: Decision, config: Config) =>
+  withDecisionFields(refusal(decision), decision, config)
+
+/** Lets pages of another origin send their credentials. `withCors` adds the allowed origin. */
+const preflight = (headers: Headers) =>
+  new Response(null, {
+    status: 204,
+    headers: {
+      'Access-Control-Allow-Methods': 'GET, HEAD',
+      'Access-Control-Allow-Headers': headers.get('access-control-request-headers') ?? '',
+    },
+  })

@@ -1,0 +1,39 @@
+/** The options of `quota()`. */
+import * as v from 'valibot'
+import { ConfigError } from '../../core/base/errors.ts'
+import { checked } from '../../core/config/schema/checked.ts'
+import { policy } from '../../core/config/schema/policy.ts'
+import {
+  duration,
+  type Input,
+  type Named,
+  named,
+  object,
+  pattern,
+  whole,
+} from '../../core/config/schema/shapes.ts'
+
+const fields = () => ({
+  /** The path of the endpoint, under `/_sluice/`, which no origin has: `'/_sluice/quota'`. Defaults to that. */
+  path: v.optional(
+    pattern('a path like "/_sluice/quota"', /^\/_sluice\/(?!v1\/|health$|ready$)[\w-]+$/),
+    '/_sluice/quota',
+  ),
+  /** Requests of one address for the endpoint in a window: a whole number, at least 1. Defaults to 60. */
+  limit: v.optional(whole(1), 60),
+  /** The window of this limit: a duration such as `'1m'`. Defaults to `'1m'`. */
+  window: v.optional(duration, 60_000),
+})
+
+/** Options of `quota`. */
+export interface QuotaOptions extends Input<ReturnType<typeof fields>>, Named {}
+
+const schema = named<QuotaOptions>()(object(fields))
+
+/** @throws {ConfigError} with every problem */
+export function parseOptions(options: QuotaOptions) {
+  const { output, problems } = checked(schema, options, 'quota')
+  if (problems) throw new ConfigError(problems)
+  const { path, limit, window } = output
+  return { path, limit: v.parse(policy, { name: 'sluice-quota', limit, window }) }
+}
