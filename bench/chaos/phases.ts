@@ -2,11 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FaultText } from 'sluice-fault-proxy'
 import type { ChaosStack } from './stack.ts'
 
-/** A fault of Redis. `hurt` injects it and removes it before it resolves. */
-export interface Phase {
+/** A fault of the store. `hurt` injects it and removes it before it resolves. */
+export interface Phase<Stack> {
   name: string
-  /** Injects the fault for `ms`, or until `signal` aborts. Calls `lost` when Redis loses its counters. */
-  hurt?: (stack: ChaosStack, ms: number, signal: AbortSignal, lost: () => void) => Promise<unknown>
+  /** Injects the fault for `ms`, or until `signal` aborts. Calls `lost` when the store loses its counters. */
+  hurt?: (stack: Stack, ms: number, signal: AbortSignal, lost: () => void) => Promise<unknown>
 }
 
 const garbage: FaultText[] = [
@@ -20,7 +20,8 @@ const garbage: FaultText[] = [
   'redis-error',
 ]
 
-export const phases: Phase[] = [
+/** Faults of Redis. */
+export const phases: Phase<ChaosStack>[] = [
   { name: 'none' },
   {
     name: 'killed and restarted',
@@ -62,7 +63,7 @@ export const phases: Phase[] = [
   },
 ]
 
-const wait = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal })
+export const wait = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal })
 
 async function repeatedly(
   ms: number,

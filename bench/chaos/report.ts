@@ -31,13 +31,13 @@ export function table({ phases, rate }: ChaosReport): string {
 
 ${Math.round(rate)} requests per second.
 
-decided by a fallback  requests that Redis did not decide in time
+decided by a fallback  requests that the store did not decide in time
 unexpected failures    no response, or a 5xx other than the 503 of onStoreError: 'deny'. Target: 0
 slowest response       target, without stalls: at most ${MAX_SLOWEST_MS} ms
 without stalls         the value to the left, less the time for which this machine was stalled
-beyond the limit       requests that Redis admitted beyond the ${LIMIT} of a hot key. Target: 0
+beyond the limit       requests that the store admitted beyond the ${LIMIT} of a hot key. Target: 0
 beyond the local share requests that an isolate admitted by itself beyond ${SHARE} for a hot key. Target: 0
-recovery               time from the end of the fault until Redis decides again. Target: at most ${MAX_RECOVERY_SECONDS} s`
+recovery               time from the end of the fault until the store decides again. Target: at most ${MAX_RECOVERY_SECONDS} s`
 }
 
 /** The missed targets, one line each. */
@@ -59,7 +59,7 @@ function missesOf(figures: Figures): string[] {
       slowestLessStallMs > MAX_SLOWEST_MS,
       `a response took ${Math.round(slowestLessStallMs)} ms; the maximum is ${MAX_SLOWEST_MS} ms`,
     ],
-    [keys === 0, 'Redis decided no hot key, so the limit was not tested'],
+    [keys === 0, 'the store decided no hot key, so the limit was not tested'],
     [overAdmitted > 0, `hot keys admitted ${overAdmitted} requests beyond their limit`],
     [localOverAdmitted > 0, `isolates admitted ${localOverAdmitted} requests beyond their share`],
     [

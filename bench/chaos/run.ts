@@ -1,13 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Figures, figuresOf, recoveredAt, type Span } from './figures.ts'
 import { startLoad } from './load.ts'
+import { objectPhases, startObjectsStack } from './objects-stack.ts'
 import { type Phase, phases } from './phases.ts'
-import { type ChaosStack, startChaosStack } from './stack.ts'
+import { startChaosStack } from './stack.ts'
 import { watchStall } from './stall.ts'
 
 export interface ChaosOptions {
   /** Duration of all rounds together, at least 20 s. A slow recovery makes it longer. */
   seconds: number
+  /** Defaults to Redis. */
+  inObjects?: boolean
   /** Requests per second. Defaults to 250. */
   rate?: number
   /** Receives a line at the start of each phase. */
@@ -30,16 +33,31 @@ const ROUND = 36
 const MIN_RECOVERY_WAIT_MS = 2400
 const MAX_RECOVERY_WAIT_MS = 10_000
 
-/** Runs a steady load through the whole stack while it injects faults into Redis. Needs the built Worker (`buildStack`). */
-export async function runChaos({
-  seconds,
-  rate = 250,
-  log = () => {},
-  signal = new AbortController().signal,
-}: ChaosOptions): Promise<ChaosReport> {
+/** Runs a steady load through the whole stack while it injects faults into the store. Redis needs the built Worker (`buildStack`). */
+export const runChaos = ({ inObjects = false, ...options }: ChaosOptions): Promise<ChaosReport> =>
+  inObjects
+    ? runPhases(startObjectsStack, objectPhases, options)
+    : runPhases(startChaosStack, phases, options)
+
+/** What is under load. */
+interface Target {
+  worker: { url: string; logs: string[] }
+  stop(): Promise<void>
+}
+
+async function runPhases<Stack extends Target>(
+  start: () => Promise<Stack>,
+  phases: Phase<Stack>[],
+  {
+    seconds,
+    rate = 250,
+    log = () => {},
+    signal = new AbortController().signal,
+  }: Omit<ChaosOptions, 'inObjects'>,
+): Promise<ChaosReport> {
   const rounds = Math.max(1, Math.round(seconds / ROUND))
   const phaseMs = (seconds * 1000) / (rounds * phases.length)
-  const stack = await startChaosStack()
+  const stack = await start()
   try {
     await warm(stack.worker.url)
     const stall = watchStall(`${stack.worker.url}/free`)
@@ -76,9 +94,9 @@ async function warm(url: string): Promise<void> {
   for (let i = 0; i < 50; i++) await (await fetch(`${url}/allow/many`)).arrayBuffer()
 }
 
-async function run(
-  { name, hurt }: Phase,
-  stack: ChaosStack,
+async function run<Stack>(
+  { name, hurt }: Phase<Stack>,
+  stack: Stack,
   ms: number,
   samples: Parameters<typeof recoveredAt>[0],
   signal: AbortSignal,

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { objectFaults } from '../chaos/objects-worker.ts'
 import { runChaos } from '../chaos/run.ts'
 
 // `npm run chaos` checks the slowest responses. Here they would depend on the load of other tests.
@@ -27,4 +28,17 @@ test('During faults of Redis no request gets an unexpected 5xx, no limit is exce
     'returns garbage',
   ])
     expect(fallback(phase)).toBeGreaterThan(30) // otherwise the fault had no effect
+}, 120_000)
+
+test('During faults of Durable Objects no request gets an unexpected 5xx, no limit is exceeded, and the objects soon decide again.', async () => {
+  const { phases } = await runChaos({ seconds: 20, rate: 200, inObjects: true })
+  expect(phases.map(({ phase }) => phase)).toEqual(['none', ...objectFaults])
+  for (const figures of phases) {
+    expect(figures.requests).toBeGreaterThan(300)
+    expect(figures).toMatchObject({ errors: 0, overAdmitted: 0, localOverAdmitted: 0 })
+    expect(figures.keys).toBeGreaterThan(0)
+    expect(figures.recoveryLessStallSeconds ?? 0).toBeLessThan(4)
+    // Otherwise the fault had no effect.
+    if (figures.phase !== 'none') expect(figures.fallback).toBeGreaterThan(30)
+  }
 }, 120_000)

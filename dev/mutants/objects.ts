@@ -13,10 +13,13 @@ const slots = of('slots')
 const spread = of('spread')
 const storedParts = of('stored-parts')
 const subject = of('subject')
+const wire = of('wire')
 const check = mutantsOf('cli/check/objects.ts', 'test/cli')
 const wrangler = mutantsOf('cli/project/wrangler-config.ts', 'test/cli')
 
 export const objectsMutants: Mutant[] = [
+  wire('an answer without a time is a reply', 'Number.isSafeInteger(decidedAt) &&', '', 'config'),
+  wire('an answer may have too few replies', 'some.length === sent.length &&', '', 'config'),
   check('a missing binding passes', 'if (!bound) problems', 'if (bound) problems', 'check-objects'),
   check('a missing class passes', 'if (!storage) {', 'if (false) {', 'check-objects'),
   check(

@@ -30,7 +30,10 @@ export interface TestRequestInit extends RequestInit {
 }
 
 export interface SluiceTest extends AsyncDisposable {
-  /** The variables of the database: `UPSTASH_REDIS_REST_URL` and `UPSTASH_REDIS_REST_TOKEN`, for an app that you start yourself. */
+  /**
+   * The variables of the database: `UPSTASH_REDIS_REST_URL` and `UPSTASH_REDIS_REST_TOKEN`, for an app that you start yourself. Empty if
+   * the Worker counts in Durable Objects.
+   */
   env: Record<string, string>
   /** The lines that the Worker has logged. */
   logs: readonly string[]
@@ -49,14 +52,15 @@ export interface SluiceTest extends AsyncDisposable {
   advance(duration: Duration): Promise<void>
   /** Deletes all counters, bans and other keys, and everything that the Worker or the app remembers of them. The clock stays. */
   flush(): Promise<void>
-  /** Stops Redis, as an outage. */
+  /** Stops Redis, as an outage. Does nothing if the Worker counts in Durable Objects. */
   stopRedis(): Promise<void>
   /** Stops everything. Does nothing the second time. */
   stop(): Promise<void>
 }
 
 /**
- * Starts a real Redis, the bridge and your Worker or app on free loopback ports, with a clock that a test can move.
+ * Starts a real Redis, the bridge and your Worker or app on free loopback ports, with a clock that a test can move. A Worker that binds
+ * `SluiceSubject` counts in its Durable Objects: then no Redis is started.
  *
  * @example
  * const sluice = await startSluice({ worker: { main: 'src/index.ts' } })
@@ -102,18 +106,25 @@ async function start(
     number: index,
     value: index === 0 ? 'test-token' : `test-token-${index}`,
   }))
-  const redis = await startRedis({ own: true, args: ['--databases', `${databases.length}`] })
-  stops.push(redis.stop)
-  const bridge = await startBridge({
-    redis: databases.map(({ number, value }) => ({ url: `${redis.url}/${number}`, token: value })),
-    clock: () => clock.now(),
-  })
-  stops.push(bridge.close)
   const env: Record<string, string> = {}
-  for (const { url, token, value } of databases)
-    Object.assign(env, { [url]: bridge.url, [token]: value })
-
+  const redis = project?.countsInObjects() ? undefined : await startDatabases()
   const running = await startRunning()
+
+  async function startDatabases() {
+    const redis = await startRedis({ own: true, args: ['--databases', `${databases.length}`] })
+    stops.push(redis.stop)
+    const bridge = await startBridge({
+      redis: databases.map(({ number, value }) => ({
+        url: `${redis.url}/${number}`,
+        token: value,
+      })),
+      clock: () => clock.now(),
+    })
+    stops.push(bridge.close)
+    for (const { url, token, value } of databases)
+      Object.assign(env, { [url]: bridge.url, [token]: value })
+    return { stop: redis.stop, url: bridge.url }
+  }
 
   async function startRunning(): Promise<Running | undefined> {
     if (!project && !app) return undefined
@@ -146,10 +157,10 @@ async function start(
       await running?.setOffset(clock.offsetMs)
     },
     async flush() {
-      await send(bridge.url, databases[0]!.value, ['FLUSHALL'])
+      if (redis) await send(redis.url, databases[0]!.value, ['FLUSHALL'])
       await running?.flush()
     },
-    stopRedis: redis.stop,
+    stopRedis: async () => redis?.stop(),
     stop,
     [Symbol.asyncDispose]: stop,
   }

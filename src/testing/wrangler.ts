@@ -23,6 +23,7 @@ export type WorkerOptions = Record<string, unknown> & {
   name?: string | undefined
   bindings?: Record<string, unknown>
   serviceBindings?: Record<string, string | { name?: unknown }>
+  durableObjects?: Record<string, string | { className: string }>
 }
 
 /** The part of Miniflare that runs Workers. */
@@ -57,8 +58,11 @@ export interface WranglerProject {
   bundle(outdir: string): Promise<void>
   /** The main file, the options of the Worker without its code, and the other Workers of its configuration. */
   read(): { main: string; workers: WorkerOptions[] }
+  /** True if the Worker binds the class of `durableObjects()`. */
+  countsInObjects(): boolean
 }
 
+const CLASS = 'SluiceSubject'
 const CONFIGS = ['wrangler.jsonc', 'wrangler.json', 'wrangler.toml']
 
 /** @throws Error if a file of the Worker does not exist, or wrangler is not installed */
@@ -77,6 +81,20 @@ export function openProject({ main, wranglerConfig, environment }: TestWorker): 
   const miniflare = require('miniflare') as MiniflareModule
   const compatibility = ['--compatibility-date', miniflare.supportedCompatibilityDate]
 
+  function read() {
+    const alone: WorkerOptions = { compatibilityDate: miniflare.supportedCompatibilityDate }
+    if (!config) return { main: entry!, workers: [alone] }
+    const wrangler = require('wrangler') as WranglerModule
+    const found = wrangler.unstable_getMiniflareWorkerOptions(config, environment)
+    const { name } = wrangler.unstable_readConfig({
+      config,
+      ...(environment && { env: environment }),
+    })
+    const others = found.externalWorkers ?? []
+    const own = withServices({ ...found.workerOptions, name }, others)
+    return { main: entry ?? found.main!, workers: [own, ...others] }
+  }
+
   return {
     miniflare,
     async bundle(outdir) {
@@ -93,18 +111,14 @@ export function openProject({ main, wranglerConfig, environment }: TestWorker): 
         throw new Error(`worker: wrangler cannot build ${entry ?? config}:\n${output}`)
       })
     },
-    read() {
-      const alone = { compatibilityDate: miniflare.supportedCompatibilityDate }
-      if (!config) return { main: entry!, workers: [alone] }
-      const wrangler = require('wrangler') as WranglerModule
-      const found = wrangler.unstable_getMiniflareWorkerOptions(config, environment)
-      const { name } = wrangler.unstable_readConfig({
-        config,
-        ...(environment && { env: environment }),
-      })
-      const others = found.externalWorkers ?? []
-      const own = withServices({ ...found.workerOptions, name }, others)
-      return { main: entry ?? found.main!, workers: [own, ...others] }
+    read,
+    countsInObjects() {
+      try {
+        const bound = Object.values(read().workers[0]!.durableObjects ?? {})
+        return bound.some((one) => (typeof one === 'string' ? one : one.className) === CLASS)
+      } catch {
+        return false // the build reports the mistake
+      }
     },
   }
 }

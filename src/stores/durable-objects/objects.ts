@@ -9,7 +9,7 @@ import type {
   StoreResult,
 } from '../../core/connection/store.ts'
 import type { ObjectNamespace } from './runtime.ts'
-import { type ObjectAnswer, written } from './wire.ts'
+import { isAnswer, written } from './wire.ts'
 
 export interface ObjectOptions {
   /** The binding of the class. Undefined if the Worker has none: then every decision fails with `not-configured`. */
@@ -73,6 +73,7 @@ function storeOf(subject: string, options: ObjectOptions): Store {
   async function call(lists: StoreRequest[][], { now, idempotency }: StoreOptions = {}) {
     const body = written({ id: crypto.randomUUID(), lists, now, idempotency })
     const answer = await send(subject, body, options)
+    if (!isAnswer(answer, lists)) throw notOurs()
     if ('refused' in answer) throw new StoreError(answer.refused)
     return answer.replies
   }
@@ -91,7 +92,7 @@ async function send(
   subject: string,
   body: string,
   { objects, binding, namespace, locationHint }: ObjectOptions,
-): Promise<ObjectAnswer> {
+): Promise<unknown> {
   if (!objects)
     throw saying('not-configured', `add a binding ${binding} of the class SluiceSubject`)
   const name = namespace === undefined ? subject : `${namespace}:${subject}`
@@ -102,7 +103,7 @@ async function send(
       const stub = objects.get(id, locationHint === undefined ? {} : { locationHint })
       const response = await stub.fetch('https://object/', { method: 'POST', body })
       if (!response.ok) throw new StoreError('bad-reply', `status ${response.status}`)
-      return (await response.json()) as ObjectAnswer
+      return await response.json()
     } catch (error) {
       const { retryable, overloaded } = error as { retryable?: boolean; overloaded?: boolean }
       if (isRetry || !retryable || overloaded) throw toStoreError(error)
@@ -119,8 +120,7 @@ function toStoreError(error: unknown): StoreError {
   if (overloaded) {
     return saying('unreachable', 'the object has more requests than it can answer', OVERLOADED)
   }
-  if (error instanceof SyntaxError)
-    return saying('bad-reply', 'the answer is not that of SluiceSubject')
+  if (error instanceof SyntaxError) return notOurs()
   if (/free tier/i.test(message)) {
     return saying('over-quota', 'the daily limits of the free plan are used up')
   }
@@ -129,6 +129,8 @@ function toStoreError(error: unknown): StoreError {
   }
   return saying('unreachable', 'the object did not answer')
 }
+
+const notOurs = () => saying('bad-reply', 'the answer is not that of SluiceSubject')
 
 /** An error with a message about objects: those of the class are about a database. */
 function saying(code: StoreErrorCode, meaning: string, hint?: string): StoreError {

@@ -51,7 +51,8 @@ async function statuses(count: number, path = '/', init = {}): Promise<number[]>
   return all
 }
 
-test('A gateway counts in Durable Objects, without calls to Redis.', async () => {
+test('A gateway counts in Durable Objects, and no Redis is started.', async () => {
+  expect(sluice.env).toEqual({})
   await sluice.stopRedis()
   expect(await statuses(4)).toEqual([200, 200, 200, 429])
   expect(await statuses(1, '/', { ip: '192.0.2.7' })).toEqual([200])
@@ -59,6 +60,12 @@ test('A gateway counts in Durable Objects, without calls to Redis.', async () =>
 
 test('The clock of a test moves the clock of the objects.', async () => {
   await sluice.advance('1d')
+  expect(await statuses(4)).toEqual([200, 200, 200, 429])
+})
+
+test('The counts of a test can be deleted.', async () => {
+  expect(await statuses(1)).toEqual([429])
+  await sluice.flush()
   expect(await statuses(4)).toEqual([200, 200, 200, 429])
 })
 

@@ -77,6 +77,9 @@ const take: StoreRequest[] = [
   },
 ]
 
+const state = { allowed: true, remaining: 4, retryAfterMs: 0, resetAfterMs: 9, nextAfterMs: 9 }
+const reply = { decidedAt: 1, states: [[state]] }
+
 /** A binding whose objects answer by a function. It records the names and the calls. */
 function binding(answer: (body: string, call: number) => Response | Promise<Response>) {
   const names: unknown[] = []
@@ -110,9 +113,7 @@ test('Without the binding every decision names it.', async () => {
 })
 
 test('An object is named by its subject, after the namespace, and gets the hint of its place.', async () => {
-  const { objects, names } = binding(() =>
-    Response.json({ replies: [{ decidedAt: 1, states: [[]] }] }),
-  )
+  const { objects, names } = binding(() => Response.json({ replies: [reply] }))
   await storeOn(objects).decide(take)
   await storeOn(objects, { namespace: 'staging', locationHint: 'weur' }).decide(take)
   expect(names).toEqual([
@@ -124,7 +125,7 @@ test('An object is named by its subject, after the namespace, and gets the hint 
 test('A call to a restarted object is sent once more, with the same id.', async () => {
   const { objects, bodies } = binding((_, call) => {
     if (call === 1) throw Object.assign(new Error('reset'), { retryable: true })
-    return Response.json({ replies: [{ decidedAt: 1, states: [[]] }] })
+    return Response.json({ replies: [reply] })
   })
   await storeOn(objects).decide(take)
   expect(bodies).toHaveLength(2)
@@ -150,9 +151,28 @@ test.each([
   expect(reply).toMatchObject({ code })
 })
 
-test('An answer that is not that of the class is a bad reply.', async () => {
-  const { objects } = binding(() => new Response('Hello'))
+test.each([
+  'Hello',
+  'null',
+  '7',
+  '[]',
+  '{}',
+  '{"replies":[]}',
+  '{"replies":[null]}',
+  '{"replies":[{"decidedAt":1}]}',
+  '{"replies":[{"decidedAt":1,"states":[]}]}',
+  '{"replies":[{"decidedAt":1,"states":[[]]}]}',
+  '{"replies":[{"decidedAt":1,"states":[[{}]]}]}',
+  JSON.stringify({ replies: [{ ...reply, decidedAt: '1' }] }),
+  JSON.stringify({ replies: [reply, reply] }),
+])('The answer %s, which is not that of the class, is a bad reply.', async (text) => {
+  const { objects } = binding(() => new Response(text))
   await expect(storeOn(objects).decide(take)).rejects.toMatchObject({ code: 'bad-reply' })
-  const { objects: other } = binding(() => new Response('', { status: 500 }))
-  await expect(storeOn(other).decide(take)).rejects.toMatchObject({ code: 'bad-reply' })
+  const [each] = await storeOn(objects).decideEach([take])
+  expect(each).toMatchObject({ code: 'bad-reply' })
+})
+
+test('An answer with an error of HTTP is a bad reply.', async () => {
+  const { objects } = binding(() => Response.json({ replies: [reply] }, { status: 500 }))
+  await expect(storeOn(objects).decide(take)).rejects.toMatchObject({ code: 'bad-reply' })
 })
