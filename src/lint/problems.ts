@@ -1,9 +1,11 @@
 /** Hints for the problems of the parser. They are part of the linter, so that the Worker's bundle does not contain them. */
 import { type ConfigProblem, messageOf } from '../core/base/errors.ts'
 import { nearest } from './nearest.ts'
+import { durationHint, headerSetHint, neighbourField } from './neighbours.ts'
 
-/** The features, as they are written in `use`, and the entry of the package that has each. */
-const FEATURES: Record<string, [code: string, entry?: string]> = {
+/** Features, as they are written in `use`, and the entry of the package that has each. Others are written as `name()`. */
+const FEATURES: Record<string, [code: string, entry?: string] | undefined> = {
+  __proto__: null as never,
   leases: ['leases()'],
   observe: ["observe({ to: 'log' })"],
   jwt: ["jwt({ secret: 'JWT_SECRET' })"],
@@ -30,14 +32,23 @@ function hintOf({ path, expected, got }: ConfigProblem): string {
     const [code, entry = path] = feature
     return `Write use: [${code}] beside policies, with import { ${path} } from 'sluice/${entry}'.`
   }
+  const text = textOf(got)
+  if (isUnknownField(expected)) {
+    const hint = neighbourField(path)
+    if (hint) return hint
+  }
+  if (text !== undefined && /^headers\b/.test(path)) {
+    const hint = headerSetHint(text)
+    if (hint) return hint
+  }
+  if (text !== undefined && expected.startsWith('a duration')) return durationHint(text)
   const [, candidates] = /^one of (?:the fields )?(.*)/.exec(expected) ?? []
   if (candidates) return suggestion(path, expected, got, candidates.split(', '))
   const [, missing] = /^use: \[(\w+)\(\)\]/.exec(expected) ?? []
-  if (missing) return `Write use: [${FEATURES[missing]![0]}] beside policies.`
+  if (missing) return `Write use: [${FEATURES[missing]?.[0] ?? `${missing}()`}] beside policies.`
   if (path === 'store' && expected.startsWith('the result of')) {
     return "Write import { upstash } from 'sluice/upstash', and store: upstash(redis) beside policies."
   }
-  const text = textOf(got)
   if (/\.path(\[\d+\])?$/.test(path)) return pathHint(got, text)
   if (/\.(key|plan)(\.key)?(\[\d+\])?$/.test(path)) return keyHint(expected, text)
   if (expected.startsWith('the name of a variable')) {
@@ -60,6 +71,10 @@ function pathHint(got: string, text: string | undefined): string {
     return got.startsWith('/')
       ? "Write a string such as '/api/*': regular expressions are not supported."
       : ''
+  }
+  const [, host, rest = ''] = /^https?:\/\/([^/?#]+)([^?#]*)/i.exec(text) ?? []
+  if (host !== undefined) {
+    return `Write path: '${rest || '/'}' and host: '${host.replace(/:\d+$/, '').toLowerCase()}': a path has no scheme and no host.`
   }
   if (!text.startsWith('/')) return text ? `Write '/${text}': a path starts with '/'.` : ''
   const [path] = text.split(/[?#]/)

@@ -1,0 +1,127 @@
+/** What to write instead of the options of other rate limiters, and of values as they write them. */
+
+/** Options of express-rate-limit, hono-rate-limiter, rate-limiter-flexible, @upstash/ratelimit, Nest, Fastify, nginx and Cloudflare. */
+const inPolicy: Record<string, string> = {
+  max: 'Write limit: the units in a window',
+  maxRequests: 'Write limit: the units in a window',
+  points: 'Write limit: the units in a window',
+  requests: 'Write limit: the units in a window',
+  requests_per_period: 'Write limit: the units in a window',
+  tokens: 'Write limit: the units in a window',
+  maxTokens: "Write burst, with algorithm: 'token-bucket'",
+  capacity: "Write burst, with algorithm: 'token-bucket'",
+  refillRate: "Write limit and window, with algorithm: 'token-bucket'",
+  rate: "Write limit and window, such as limit: 10, window: '1s'",
+  windowMs: "Write window: '1m', or a number of milliseconds",
+  duration: "Write window: '1m'. A number without a unit is in milliseconds, and not in seconds",
+  timeWindow: "Write window: '1m', or a number of milliseconds",
+  interval: "Write window: '1m', or a number of milliseconds",
+  period: "Write window: '1m'. A number without a unit is in milliseconds",
+  ttl: "Write window: '1m', or a number of milliseconds",
+  keyGenerator: "Write key: 'ip', another key part, or in an app a function",
+  keyPrefix: 'Write namespace beside policies',
+  prefix: 'Write namespace beside policies',
+  identifier: "Write key: 'ip', another key part, or in an app a function",
+  limiter: "Write algorithm: 'sliding-window', limit and window",
+  path: "Write match: { path: '/api/*' }",
+  method: "Write match: { method: 'POST' }",
+  host: "Write match: { host: 'api.example.com' }",
+  skip: 'Write allow beside policies, or match: { not: … }',
+  skipSuccessfulRequests: "Write countOnly: '400-599'",
+  skipFailedRequests: "Write countOnly: '100-399'",
+  requestWasSuccessful: 'Write countOnly with the statuses that count',
+  blockDuration: "Write penalty: { after: 3, within: '1m', ban: '1h' }",
+  mitigation_timeout: "Write penalty: { after: 3, within: '1m', ban: '1h' }",
+  handler: 'Write refusal: { status, body, headers }, or in an app a function',
+  message: 'Write refusal: { body: { text: … } }',
+  statusCode: 'Write refusal: { status: … }',
+  weight: 'Write cost: the units that a request takes',
+  dryRun: "Write mode: 'shadow'",
+  passOnStoreError: "Write onStoreError: 'allow'",
+  timeout: 'Write deadline',
+}
+
+const inConfig: Record<string, string> = {
+  policy: 'Write policies: a list of policies',
+  rules: 'Write policies: a list of policies',
+  limits: 'Write policies: a list of policies',
+  limit: "Write policies: [{ name: 'per-ip', limit: 100, window: '1m' }]",
+  max: "Write policies: [{ name: 'per-ip', limit: 100, window: '1m' }]",
+  window: "Write policies: [{ name: 'per-ip', limit: 100, window: '1m' }]",
+  windowMs: "Write policies: [{ name: 'per-ip', limit: 100, window: '1m' }]",
+  points: "Write policies: [{ name: 'per-ip', limit: 100, window: '1m' }]",
+  duration: "Write policies: [{ name: 'per-ip', limit: 100, window: '1m' }]",
+  keyGenerator: "Write key: 'ip' in a policy, another key part, or in an app a function",
+  key: "Write key: 'ip' in a policy, or another key part",
+  match: 'Write match in a policy',
+  standardHeaders: "Write headers: 'draft-11', 'draft-7', 'draft-6' or 'off'",
+  legacyHeaders: "Write headers: { prefix: 'X-RateLimit-', reset: 'epoch' }",
+  skip: 'Write allow: the requests that no policy limits',
+  allowList: 'Write allow: the requests that no policy limits',
+  whitelist: 'Write allow: the requests that no policy limits',
+  blacklist: 'Write deny: the requests that get 403',
+  denyList: 'Write deny: the requests that get 403',
+  prefix: 'Write namespace',
+  keyPrefix: 'Write namespace',
+  redis: "Write store: upstash(redis), with import { upstash } from 'sluice/upstash'",
+  client: "Write store: upstash(redis), with import { upstash } from 'sluice/upstash'",
+  ephemeralCache: 'Write denialCache: true or false',
+  analytics: "Write use: [observe({ to: 'log' })], with import { observe } from 'sluice/observe'",
+  timeout: 'Write deadline',
+  trustProxy: 'Write clientAddress: { forwardedFor: { trustedProxies: 1 } }',
+  handler: 'Write refusal: { status, body, headers }, or in an app a function',
+  message: 'Write refusal: { body: { text: … } }',
+  statusCode: 'Write refusal: { status: … }',
+}
+
+const hintIn = (names: Record<string, string>, name: string) =>
+  Object.hasOwn(names, name) ? `${names[name]}.` : ''
+
+/**
+ * The hint for an unknown field that another rate limiter has. Empty without one.
+ * @param path of the field, as written in code
+ */
+export function neighbourField(path: string): string {
+  const [, inList, name] = /^(policies(?:\[\d+\])?\.)?([A-Za-z_]+)$/.exec(path) ?? []
+  if (name === undefined) return ''
+  return hintIn(inList ? inPolicy : inConfig, name) || hintIn(inConfig, inList ? name : '')
+}
+
+const UNITS: Record<string, string> = {
+  millisecond: 'ms',
+  msec: 'ms',
+  second: 's',
+  sec: 's',
+  minute: 'm',
+  min: 'm',
+  hour: 'h',
+  hr: 'h',
+  day: 'd',
+  week: 'w',
+}
+const CALENDAR = ['day', 'week', 'month']
+
+/** The hint for a duration in words, such as `'1 minute'` or `'per day'`. Empty without one. */
+export function durationHint(text: string): string {
+  const [, count = '1', word = ''] =
+    /^(?:per |an? |every )?(\d+(?:\.\d+)?)? ?-?([a-z]+?)s?$/i.exec(text.trim()) ?? []
+  const name = word.toLowerCase()
+  if (name === 'month') {
+    return "Write window: 'month' for calendar months, with algorithm: 'fixed-window', or '30d'."
+  }
+  const unit = Object.hasOwn(UNITS, name)
+    ? UNITS[name]
+    : Object.values(UNITS).find((one) => one === name)
+  if (unit === undefined)
+    return /^\d+$/.test(text) ? `Write '${text}s', or the number in milliseconds.` : ''
+  const calendar = CALENDAR.includes(name) && count === '1'
+  return `Write '${count}${unit}'${calendar ? `, or '${name}' for calendar ${name}s with algorithm: 'fixed-window'` : ''}.`
+}
+
+/** The hint for a set of headers of another name. Empty without one. */
+export function headerSetHint(text: string): string {
+  if (/^draft-?(8|9|10)$/i.test(text) || /^draft-ietf/i.test(text)) {
+    return `Write 'draft-11': it has the fields RateLimit and RateLimit-Policy in the same syntax.`
+  }
+  return ''
+}
