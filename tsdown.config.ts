@@ -14,6 +14,7 @@ const entries = {
   jwt: 'src/features/jwt/index.ts',
   bans: 'src/features/bans/index.ts',
   leases: 'src/features/leases/index.ts',
+  outbound: 'src/features/outbound/index.ts',
   overrides: 'src/features/overrides/index.ts',
   quota: 'src/features/quota/index.ts',
   proxies: 'src/features/proxies/index.ts',

@@ -96,6 +96,17 @@ const rooms: Record<string, Room> = {
   },
   'features/concurrency': { rooms: ['core', ...core('connection')] },
   'features/sliding-log': { rooms: ['core', ...core('connection')] },
+  'features/outbound': {
+    rooms: [
+      'core',
+      ...core('base', 'config', 'connection', 'fallback', 'request', 'decide'),
+      'stores/durable-objects',
+      'hosts/app',
+      'features/concurrency',
+      'features/sliding-log',
+    ],
+    packages: ['valibot', 'structured-headers'],
+  },
   'features/overrides': {
     rooms: ['core', ...core('base', 'config', 'program', 'connection', 'decide', 'respond'), 'api'],
     packages: ['valibot'],

@@ -3,7 +3,7 @@
  * `lua/`. With `--show CONFIG [POLICY…]` it writes nothing, and prints the compiled script of the policies, with its comments.
  */
 import { writeFile } from 'node:fs/promises'
-import { moduleFile, scriptModule } from './lua/script.ts'
+import { moduleFile, scriptModule, turnsFile, turnsModule } from './lua/script.ts'
 import { shownScript } from './lua/show.ts'
 
 const [option, file, ...names] = process.argv.slice(2)
@@ -16,6 +16,7 @@ if (option === '--show' && file) {
   }
 } else if (option === undefined) {
   await writeFile(moduleFile, scriptModule())
+  await writeFile(turnsFile, turnsModule())
 } else {
   console.error('Usage: npm run lua [-- --show CONFIG [POLICY…]]')
   process.exit(1)

@@ -80,6 +80,34 @@ export const script = /* @__PURE__ */ generalScript(allParts)
 `
 }
 
+/** The files of the script of turns, in order. It is a script of its own, so that only those who use turns load it. */
+const TURNS = [
+  'call',
+  'records',
+  'living',
+  'fixed_window',
+  'sliding_window',
+  'token_bucket',
+  'sliding_log',
+  'turns',
+]
+
+/** The module that contains the script of turns. `npm run lua` writes it. */
+export const turnsFile = new URL('../../src/features/outbound/script-text.ts', import.meta.url)
+
+/** The text of the module that contains the script of turns. */
+export function turnsModule(edit = unchanged): string {
+  const text = FLAG + minify(TURNS.map((name) => edit(read(`${name}.lua`), `${name}.lua`)).join(''))
+  return `// Generated from lua/ by \`npm run lua\`.
+
+/** The script of turns, shortened. */
+export const turnsScript =
+  ${JSON.stringify(text)}
+`
+}
+
 /** For a bundler: the module of generated Lua if this is its path, from the current files; `undefined` for any other path. */
-export const luaModule = (path: string, edit = unchanged): string | undefined =>
-  path === fileURLToPath(moduleFile) ? scriptModule(edit) : undefined
+export function luaModule(path: string, edit = unchanged): string | undefined {
+  if (path === fileURLToPath(moduleFile)) return scriptModule(edit)
+  return path === fileURLToPath(turnsFile) ? turnsModule(edit) : undefined
+}

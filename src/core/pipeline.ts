@@ -226,7 +226,7 @@ export async function limitRequest(
 }
 
 /** Prepares to settle charges after the response. Calls `waitUntil` immediately, so that they are settled even if the client disconnects. */
-function settleLater(
+export function settleLater(
   charges: Charges,
   { store, onStoreError }: LimiterParts,
   waitUntil: RuntimeContext['waitUntil'],

@@ -10,7 +10,8 @@ interface MemoryObject {
   subject: SluiceSubject
 }
 
-export function memoryObjects() {
+/** @param Subject the class of the objects */
+export function memoryObjects(Subject = SluiceSubject) {
   const all = new Map<string, MemoryObject>()
 
   function storageOf(one: MemoryObject): ObjectStorage {
@@ -47,7 +48,7 @@ export function memoryObjects() {
   function restart(name: string): MemoryObject {
     const one = all.get(name) ?? ({ rows: new Map(), alarmAt: null, fails: 0 } as never)
     one.fails = 0
-    one.subject = new SluiceSubject({
+    one.subject = new Subject({
       storage: storageOf(one),
       blockConcurrencyWhile: (task) => task(),
     })

@@ -133,7 +133,7 @@ function toStoreError(error: unknown): StoreError {
 const notOurs = () => saying('bad-reply', 'the answer is not that of SluiceSubject')
 
 /** An error with a message about objects: those of the class are about a database. */
-function saying(code: StoreErrorCode, meaning: string, hint?: string): StoreError {
+export function saying(code: StoreErrorCode, meaning: string, hint?: string): StoreError {
   const error = new StoreError(code, hint)
   error.message = `${code}: ${meaning}`
   return error

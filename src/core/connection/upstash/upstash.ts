@@ -238,7 +238,7 @@ const abortOf = (signal: AbortSignal): Promise<never> =>
 const inWorkers = isCloudflare()
 
 /** `undefined` without a valid URL and a token. */
-const senderOf = ({ url, token, send }: UpstashDatabase): SendCommands | undefined =>
+export const senderOf = ({ url, token, send }: UpstashDatabase): SendCommands | undefined =>
   send ?? (isRestUrl(url) && token ? restSender(url, token) : undefined)
 
 /** Checks that the reply begins with the time. */

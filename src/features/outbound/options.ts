@@ -1,0 +1,139 @@
+/** The options of `outbound()`, checked. */
+import * as v from 'valibot'
+import { ConfigError, type ConfigProblem } from '../../core/base/errors.ts'
+import type { ConfigOptions, PolicyOptions } from '../../core/config/options.ts'
+import { type Config, parseConfig } from '../../core/config/parse.ts'
+import { checked, problemAt } from '../../core/config/schema/checked.ts'
+import { type Input, object, timeout, whole } from '../../core/config/schema/shapes.ts'
+import { concurrency } from '../concurrency/index.ts'
+import { slidingLog } from '../sliding-log/index.ts'
+
+const ownFields = () => ({
+  /**
+   * The longest time from a call to its turn, with all its attempts: a duration such as `'30s'`, less than 25 days. A call whose turn is later
+   * fails at once with an {@link OutboundError}. Defaults to `'30s'`.
+   */
+  wait: v.optional(timeout, 30_000),
+  /**
+   * The most calls that wait in this process or isolate at a time, 1 to 100,000. Further calls fail at once. A call that waits takes about 16 KiB in Node,
+   * besides its own body. Defaults to 1,000.
+   */
+  maxWaiting: v.optional(whole(1, 100_000), 1_000),
+})
+const own = object(ownFields)
+
+/** The features that policies may need without naming them. */
+export const byDefault = [concurrency(), slidingLog()]
+
+/** The fields of a policy that decide about a request of a client, and not about one that goes out. */
+const foreign = ['check', 'lease', 'mode', 'overrides', 'penalty', 'refusal'] as const
+/** The fields of a configuration that `outbound()` has too. */
+const shared = [
+  'allow',
+  'caseSensitivePaths',
+  'clock',
+  'deadline',
+  'hashKeys',
+  'namespace',
+  'policies',
+  'store',
+  'tables',
+  'use',
+] as const
+
+/** A limit of the other side. `key` defaults to `'global'`, and is the same for all policies. */
+export type OutboundPolicy = Omit<PolicyOptions<Request>, (typeof foreign)[number] | 'accept'>
+
+type Shared = Omit<ConfigOptions<Request>, 'policies'>
+
+export interface OutboundOptions
+  extends Pick<Shared, Extract<(typeof shared)[number], keyof Shared>>,
+    Input<ReturnType<typeof ownFields>> {
+  /** The limits of the other side, which each call takes its turn in together: 1 to 128. Required. */
+  policies: OutboundPolicy[]
+  /** Variables and secrets, such as `UPSTASH_REDIS_REST_URL`, and bindings: on Workers `env` of `cloudflare:workers`. Defaults to the variables of the process. */
+  env?: object
+  /** Keeps a Worker alive until units are refunded and slots are released: on Workers `waitUntil` of `cloudflare:workers`. Defaults to nothing. */
+  waitUntil?: (promise: Promise<unknown>) => void
+}
+
+export interface Parsed {
+  config: Config
+  /** The object that `config` was parsed from. */
+  source: object
+  waitMs: number
+  maxWaiting: number
+}
+
+/** @throws {ConfigError} lists every problem */
+export function parseOptions(given: OutboundOptions): Parsed {
+  const { wait, maxWaiting, env: _, waitUntil: __, ...rest } = Object(given) as OutboundOptions
+  const { output, problems = [] } = checked(own, { wait, maxWaiting }, 'outbound')
+  const all = [...problems, ...foreignFields(rest)]
+  if (all.length > 0 || !output) throw new ConfigError(all)
+  const policies = Array.isArray(rest.policies)
+    ? rest.policies.map((policy) => ({ key: 'global' as const, ...policy }))
+    : rest.policies
+  const source = { ...rest, policies }
+  const config = parseConfig(source, byDefault)
+  const relations = keyProblems(config, source)
+  if (relations.length > 0) throw new ConfigError(relations)
+  return { config, source, waitMs: output.wait, maxWaiting: output.maxWaiting }
+}
+
+/** Fields that would have no effect. */
+function foreignFields(rest: object): ConfigProblem[] {
+  const problems = Object.keys(rest)
+    .filter((name) => !shared.some((one) => one === name))
+    .map((name) =>
+      problemAt(
+        rest,
+        [name],
+        `one of the fields ${[...shared, 'wait', 'maxWaiting', 'env', 'waitUntil'].join(', ')}`,
+        'outbound',
+        true,
+      ),
+    )
+  const { policies } = rest as { policies?: unknown }
+  if (!Array.isArray(policies)) return problems
+  policies.forEach((policy, index) => {
+    for (const name of foreign) {
+      if (Object.hasOwn(Object(policy), name) && policy[name] !== undefined) {
+        problems.push(
+          problemAt(
+            rest,
+            ['policies', index, name],
+            'no value (outbound has no clients to refuse)',
+            'outbound',
+          ),
+        )
+      }
+    }
+  })
+  return problems
+}
+
+/** Each call stands in one line, so all policies have one key. */
+function keyProblems({ policies, use }: Config, source: object): ConfigProblem[] {
+  const problems: ConfigProblem[] = []
+  const add = (path: (string | number)[], expected: string) =>
+    problems.push(problemAt(source, path, expected, 'outbound'))
+  if (policies.length === 0) add(['policies'], 'at least one policy')
+  const [first] = policies
+  policies.forEach(({ key }, index) => {
+    if (JSON.stringify(key) === JSON.stringify(first!.key)) return
+    add(
+      ['policies', index, 'key'],
+      `the key of policies[0], because a call stands in one line. For another key write outbound(outbound(fetch, …), …)`,
+    )
+  })
+  policies.forEach(({ onMissingKey }, index) => {
+    if (onMissingKey !== 'share') add(['policies', index, 'onMissingKey'], '"share"')
+  })
+  use.forEach(({ name }, index) => {
+    if (['leases', 'shards', 'overrides', 'observe', 'refusals'].includes(name)) {
+      add(['use', index], `no ${name}() with outbound`)
+    }
+  })
+  return problems
+}

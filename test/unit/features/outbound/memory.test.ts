@@ -1,0 +1,41 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { expect, test } from 'vitest'
+import { otherSide, useOutbound } from '../../../support/outbound.ts'
+
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as () => void
+
+const stack = useOutbound()
+
+test('A call that waits takes less than 20 KiB.', async () => {
+  const policies = [
+    { name: 'calls', algorithm: 'token-bucket', limit: 1, window: '1m', burst: 1 },
+  ] as const
+  const [call] = stack.processes(1, otherSide(), {
+    policies: [...policies],
+    wait: '1d',
+    deadline: '30s',
+  })
+  const controller = new AbortController()
+  const { signal } = controller
+  const begin = (count: number) =>
+    Array.from({ length: count }, () =>
+      call!('https://api.example.com/', { signal }).catch(() => {}),
+    )
+  const idle = async (waiting: number) => {
+    await expect
+      .poll(async () => (await call!.status()).nextTurnMs)
+      .toBeGreaterThan(waiting * 59_000)
+    collect()
+    return process.memoryUsage().heapUsed
+  }
+  const calls = begin(100)
+  const before = await idle(99)
+  calls.push(...begin(800))
+  const after = await idle(899)
+  expect((await call!.status()).waiting).toBe(899)
+  expect((after - before) / 800).toBeLessThan(20 * 1024)
+  controller.abort()
+  await Promise.all(calls)
+})

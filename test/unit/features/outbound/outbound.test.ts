@@ -1,0 +1,202 @@
+import { expect, test } from 'vitest'
+import { bodies } from '../../../../src/features/bodies/index.ts'
+import type { OutboundOptions } from '../../../../src/features/outbound/index.ts'
+import { otherSide, useOutbound } from '../../../support/outbound.ts'
+
+const stack = useOutbound()
+const URL = 'https://api.example.com/v1/things'
+
+/** One call each 100 ms. */
+const spaced = { name: 'spaced', algorithm: 'gcra', limit: 10, window: '1s' } as const
+const generous = { name: 'generous', algorithm: 'token-bucket', limit: 1000, window: '1s' } as const
+
+function one(options: OutboundOptions, side = otherSide()) {
+  const [call] = stack.processes(1, side, options)
+  return { call: call!, side }
+}
+
+test('Calls of several processes go out in turn, in the rate of the limit.', async () => {
+  const side = otherSide()
+  const calls = stack.processes(2, side, { policies: [spaced] })
+  const begun = Date.now()
+  const texts = await Promise.all(
+    [0, 1, 2, 3].map(async (index) => (await calls[index % 2]!(URL)).text()),
+  )
+  expect(texts).toEqual(['ok', 'ok', 'ok', 'ok'])
+  side.received.forEach(({ at }, index) => {
+    expect(at - begun).toBeGreaterThanOrEqual(index * 100)
+  })
+})
+
+test('A call whose turn is too late fails at once with the time of its turn.', async () => {
+  const { call, side } = one({ policies: [{ ...spaced, limit: 1 }], wait: '500ms' })
+  await call(URL)
+  const failure = await call(URL).catch((error) => error)
+  expect(failure).toMatchObject({ name: 'OutboundError', code: 'wait' })
+  expect(failure.retryAfterMs).toBeGreaterThan(500)
+  expect(failure.retryAfterMs).toBeLessThanOrEqual(1000)
+  expect(side.received).toHaveLength(1)
+  expect((await call.status()).nextTurnMs).toBeLessThanOrEqual(1000) // it was charged nothing
+})
+
+test('A call with a cost above the limit never has a turn.', async () => {
+  const { call } = one({ policies: [{ ...generous, limit: 5, cost: 6 }] })
+  await expect(call(URL)).rejects.toMatchObject({ code: 'too-large', retryAfterMs: null })
+})
+
+test('A waiting call that is aborted fails as fetch does and gives its place back.', async () => {
+  const hourly = { ...spaced, limit: 1, window: '1h' } as const
+  const { call, side } = one({ policies: [hourly], wait: '5h' })
+  await call(URL)
+  const controller = new AbortController()
+  const waiting = call(URL, { signal: controller.signal })
+  waiting.catch(() => {})
+  await expect.poll(async () => (await call.status()).nextTurnMs).toBeGreaterThan(3_600_000)
+  controller.abort(new Error('no longer needed'))
+  await expect(waiting).rejects.toThrow('no longer needed')
+  await expect.poll(async () => (await call.status()).nextTurnMs).toBeLessThanOrEqual(3_600_000)
+  expect(side.received).toHaveLength(1)
+})
+
+test('A call with a signal that has aborted takes no turn.', async () => {
+  const { call } = one({ policies: [{ ...spaced, limit: 1 }] })
+  await expect(call(URL, { signal: AbortSignal.abort(new Error('gone')) })).rejects.toThrow('gone')
+  expect((await call.status()).nextTurnMs).toBe(0)
+})
+
+test('The request goes out unchanged, and the errors of fetch pass through.', async () => {
+  const { call, side } = one({ policies: [generous] })
+  await call(URL, { method: 'POST', body: 'a body', headers: { 'X-A': '1' } })
+  expect(side.received[0]).toMatchObject({ url: URL, method: 'POST', body: 'a body' })
+  side.answers.push(new TypeError('fetch failed'))
+  await expect(call(URL)).rejects.toThrow('fetch failed')
+  await expect(call('not a url')).rejects.toThrow(TypeError)
+})
+
+test('A body that is a stream goes out once.', async () => {
+  const { call, side } = one({ policies: [generous] })
+  const refusal = new Response('slow down', { status: 429, headers: { 'Retry-After': '0' } })
+  side.answers.push(refusal)
+  const body = new Response('streamed').body
+  const response = await call(URL, { method: 'POST', body, duplex: 'half' } as RequestInit)
+  expect(response.status).toBe(429)
+  expect(side.received.map((one) => one.body)).toEqual(['streamed'])
+})
+
+test('A 429 delays the calls of all processes, and its call is sent again.', async () => {
+  const side = otherSide()
+  const [first, second] = stack.processes(2, side, { policies: [generous] })
+  side.answers.push(new Response('', { status: 429, headers: { 'Retry-After-Ms': '300' } }))
+  const begun = Date.now()
+  const retried = first!(URL, { method: 'POST', body: 'again' })
+  await expect.poll(async () => (await second!.status()).coolingMs).toBeGreaterThan(0)
+  const other = second!(URL, { method: 'POST', body: 'other' })
+  expect((await retried).status).toBe(200)
+  await other
+  expect(side.received.map(({ body }) => body).toSorted()).toEqual(['again', 'again', 'other'])
+  for (const { at } of side.received.slice(1)) expect(at - begun).toBeGreaterThanOrEqual(300)
+})
+
+test('A 429 whose cooldown is longer than the wait is returned.', async () => {
+  const { call, side } = one({ policies: [generous], wait: '1s' })
+  side.answers.push(new Response('later', { status: 429, headers: { 'Retry-After': '60' } }))
+  const response = await call(URL)
+  expect([response.status, await response.text()]).toEqual([429, 'later'])
+  await expect(call(URL)).rejects.toMatchObject({ code: 'wait' })
+})
+
+test('A lower limit that the other side reports is in force for all processes.', async () => {
+  const side = otherSide()
+  const [first, second] = stack.processes(2, side, { policies: [{ ...generous, limit: 10 }] })
+  const headers = {
+    RateLimit: '"default";r=3;t=1',
+    'RateLimit-Policy': '"default";q=5;w=1',
+  }
+  side.answers.push(new Response('ok', { headers }))
+  await first!(URL)
+  await expect
+    .poll(async () => {
+      const calls = await Promise.all([1, 2, 3, 4, 5].map(() => second!(URL)))
+      return calls.length
+    })
+    .toBe(5)
+  const times = side.received.slice(1).map(({ at }) => at)
+  expect(times.at(-1)! - times[0]!).toBeGreaterThanOrEqual(190) // three at once, then one each 200 ms
+})
+
+test('Slots bound the calls in flight, and the next call goes when a body has ended.', async () => {
+  const slots = { name: 'open', algorithm: 'concurrency', limit: 1, window: '1m' } as const
+  const side = otherSide()
+  const [first, second] = stack.processes(2, side, { policies: [generous, slots] })
+  const response = await first!(URL, { method: 'POST', body: '1' })
+  const waiting = second!(URL, { method: 'POST', body: '2' })
+  await expect.poll(async () => (await first!.status()).slotsAhead).toBe(2)
+  expect(side.received).toHaveLength(1)
+  expect(await response.text()).toBe('ok')
+  expect(await (await waiting).text()).toBe('ok')
+  await expect.poll(async () => (await first!.status()).slotsAhead).toBe(0)
+})
+
+test('A call that gets no slot within its wait fails and leaves the line.', async () => {
+  const slots = { name: 'open', algorithm: 'concurrency', limit: 1, window: '1m' } as const
+  const { call } = one({ policies: [generous, slots], wait: '200ms' })
+  const open = await call(URL)
+  await expect(call(URL)).rejects.toMatchObject({ code: 'slots', retryAfterMs: null })
+  await expect.poll(async () => (await call.status()).slotsAhead).toBe(1)
+  await open.text()
+})
+
+test('Tokens are charged by what a response has used.', async () => {
+  const tokens = {
+    name: 'tokens',
+    algorithm: 'token-bucket',
+    limit: 1000,
+    window: '1h',
+    cost: { usage: 'usage.total_tokens', otherwise: 100, max: 1000 },
+  } as const
+  const { call, side } = one({ policies: [tokens], use: [bodies()], wait: '1s' })
+  side.answers.push(Response.json({ usage: { total_tokens: 900 } }))
+  const response = await call(URL)
+  expect(await response.json()).toEqual({ usage: { total_tokens: 900 } })
+  await expect.poll(async () => (await call.status()).nextTurnMs).toBe(0)
+  await expect
+    .poll(async () => {
+      const failure = await call(URL).then(
+        () => undefined,
+        (error) => error,
+      )
+      return failure?.code
+    })
+    .toBe('wait')
+})
+
+test('More calls than maxWaiting fail at once.', async () => {
+  const { call } = one({ policies: [{ ...spaced, limit: 1 }], maxWaiting: 2, wait: '10s' })
+  await call(URL)
+  const controller = new AbortController()
+  const waiting = [1, 2].map(() => call(URL, { signal: controller.signal }).catch(() => 'aborted'))
+  await expect(call(URL)).rejects.toMatchObject({ code: 'full' })
+  expect((await call.status()).waiting).toBe(2)
+  controller.abort()
+  expect(await Promise.all(waiting)).toEqual(['aborted', 'aborted'])
+  expect((await call.status()).waiting).toBe(0)
+})
+
+test('Policies for other requests take no turn.', async () => {
+  const { call, side } = one({
+    policies: [{ ...spaced, limit: 1, match: { path: '/v1/chat/*' } }],
+    wait: '100ms',
+  })
+  await Promise.all([call(URL), call(URL), call(URL)])
+  expect(side.received).toHaveLength(3)
+})
+
+test('Each key of a request header has a line of its own.', async () => {
+  const { call } = one({
+    policies: [{ ...spaced, limit: 1, key: 'header:x-account' }],
+    wait: '100ms',
+  })
+  const as = (account: string) => call(URL, { headers: { 'X-Account': account } })
+  await Promise.all([as('a'), as('b')])
+  await expect(as('a')).rejects.toMatchObject({ code: 'wait' })
+})
