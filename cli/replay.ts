@@ -214,6 +214,11 @@ async function configOf({ config, suggest, anonymize }: Values): Promise<NamedCo
   if (config === undefined && needsNone && !existsSync(CONFIG_FILE)) {
     return { file: 'no configuration', options: { policies: [] } }
   }
+  if (config === undefined && !existsSync(CONFIG_FILE)) {
+    throw new Error(
+      `${CONFIG_FILE}: the file does not exist. To write one: npx sluice init. A log alone can suggest a limit: --suggest per-ip`,
+    )
+  }
   return loaded(config ?? CONFIG_FILE)
 }
 

@@ -72,7 +72,7 @@ export function changeSections({ config, against }: ReplayReport): Section[] {
   const { both, added, removed, notReplayed } = against
   const other = plainText(against.config)
   const blocks: Block[] = [
-    { kind: 'text', text: `Both configurations refuse ${requestsText(both)}.` },
+    { kind: 'text', text: `Both configurations refuse ${counted(both, 'request')}.` },
     ...changeBlocks(`Refused by ${plainText(config)}, admitted by ${other}`, added),
     ...changeBlocks(`Admitted by ${plainText(config)}, refused by ${other}`, removed),
   ]
@@ -92,15 +92,15 @@ export const notReplayedBlocks = (title: string, notReplayed: NotReplayed[]): Bl
         },
       ]
 
-const requestsText = (bounds: Change['requests']) =>
-  `${betweenText(bounds)} request${bounds.low === 1 && bounds.high === 1 ? '' : 's'}`
+const counted = (bounds: Change['requests'], noun: string) =>
+  `${betweenText(bounds)} ${noun}${bounds.low === 1 && bounds.high === 1 ? '' : 's'}`
 
 function changeBlocks(title: string, { requests, clients, policies, top }: Change): Block[] {
   if (requests.high === 0) return [{ kind: 'text', text: `${title}: no request.` }]
   return [
     {
       kind: 'text',
-      text: `${title}: ${requestsText(requests)} of ${betweenText(clients)} clients.`,
+      text: `${title}: ${counted(requests, 'request')} of ${counted(clients, 'client')}.`,
     },
     {
       kind: 'table',
