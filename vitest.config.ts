@@ -63,6 +63,7 @@ const onObjects = [
   'calendar',
   'extremes',
   'follow',
+  'linearizability',
   'oracle',
   'penalty',
   'plans',

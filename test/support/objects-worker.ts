@@ -1,6 +1,10 @@
-/** A Worker with the store on Durable Objects alone. It runs the steps in the body of a POST one after the other. */
+/**
+ * A Worker with the store on Durable Objects alone. It runs the steps in the body of a POST one after the other. At `/alone` and `/shared`
+ * the body is one list of requests; concurrent ones run at the same time, and at `/shared` those for one subject share calls.
+ */
 import { StoreError } from '../../src/core/base/errors.ts'
 import type {
+  Store,
   StoreOptions,
   StoreReply,
   StoreRequest,
@@ -70,6 +74,7 @@ export class SluiceSubject extends Subject {
   }
 
   override async fetch(request: Request): Promise<Response> {
+    calls += 1
     const { kv } = this.#ctx.storage
     switch (new URL(request.url).pathname) {
       case '/dump': // all rows, with the exact counts
@@ -95,12 +100,36 @@ export class SluiceSubject extends Subject {
   }
 }
 
+/** The calls of objects so far. */
+let calls = 0
+/** Kept by the isolate, as a limiter does: only then can calls be shared. */
+const kept: Record<string, Store> = {}
+
+function concurrent(path: string, objects: ObjectNamespace): Store {
+  const batching = path === '/shared'
+  const options = { objects, binding: 'SLUICE_SUBJECT', batching }
+  kept[path] ??= spreadBySubject(createObjectStore(options), () => {})
+  return kept[path]
+}
+
 const plain = (reply: StoreResult): PlainReply =>
   reply instanceof StoreError ? { code: reply.code, message: reply.message } : reply
 
 export default {
-  async fetch(request: Request, env: { SLUICE_SUBJECT: ObjectNamespace }) {
+  async fetch(
+    request: Request,
+    env: { SLUICE_SUBJECT: ObjectNamespace },
+    context: { waitUntil(promise: Promise<unknown>): void },
+  ) {
     const { SLUICE_SUBJECT: objects } = env
+    const { pathname } = new URL(request.url)
+    if (pathname === '/calls') return Response.json(calls)
+    if (pathname !== '/') {
+      const list = (await request.json()) as StoreRequest[]
+      const waitUntil = (promise: Promise<unknown>) => context.waitUntil(promise)
+      const store = concurrent(pathname, objects)
+      return Response.json(await store.decide(list, { deadlineMs: 20_000, waitUntil }))
+    }
     const store = spreadBySubject(
       createObjectStore({ objects, binding: 'SLUICE_SUBJECT', batching: false }),
       () => {},

@@ -39,6 +39,8 @@ export interface Objects {
     subject: string,
     body?: unknown,
   ): Promise<T>
+  /** Sends one request to the Worker, which runs concurrent ones at the same time (objects-worker.ts). Returns its JSON. */
+  post<T>(path: '/alone' | '/shared' | '/calls', body?: string): Promise<T>
   /** The time in the Worker, ms since the epoch. */
   clock(): Promise<number>
   /** Ends the object of a subject, as when it has been idle for a while. Its memory is lost. */
@@ -128,6 +130,13 @@ export function useObjects(): Objects {
     },
     async call(path, subject, body) {
       return ((await send({ do: path, subject, body })) as { value: never }).value
+    },
+    async post(path, body = '') {
+      const response = await miniflare.dispatchFetch(`http://objects${path}`, {
+        method: 'POST',
+        body,
+      })
+      return (await response.json()) as never
     },
     clock: async () => ((await send({ do: 'clock' })) as { value: number }).value,
     evict: (name) => miniflare.unsafeEvictDurableObject('objects', 'SluiceSubject', { name }),
