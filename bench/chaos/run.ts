@@ -23,6 +23,8 @@ export interface ChaosReport {
   phases: Figures[]
   /** Requests sent per second. */
   rate: number
+  /** The number of scripts in Redis before the first fault: one for each set of policies, besides the general one. */
+  scripts?: number | undefined
   /** The Worker's log. */
   logs: string[]
 }
@@ -42,6 +44,8 @@ export const runChaos = ({ inObjects = false, ...options }: ChaosOptions): Promi
 /** What is under load. */
 interface Target {
   worker: { url: string; logs: string[] }
+  /** The number of scripts in the store, if it has scripts. */
+  scripts?: () => Promise<number>
   stop(): Promise<void>
 }
 
@@ -65,10 +69,12 @@ async function runPhases<Stack extends Target>(
     try {
       const spans: Span[] = []
       const start = performance.now()
+      let scripts: number | undefined
       for (let round = 1; round <= rounds; round++) {
         for (const phase of phases) {
           log(`${Math.round((performance.now() - start) / 1000)} s: ${phase.name}`)
           spans.push(await run(phase, stack, phaseMs, load.samples, signal))
+          scripts ??= await stack.scripts?.()
         }
       }
       const took = performance.now() - start
@@ -79,7 +85,7 @@ async function runPhases<Stack extends Target>(
         figures.push(await figuresOf(name, own, load.samples, stall))
       }
       const { logs } = stack.worker
-      return { phases: figures, rate: (load.samples.length / took) * 1000, logs }
+      return { phases: figures, rate: (load.samples.length / took) * 1000, scripts, logs }
     } finally {
       await load.stop()
       await stall.stop()

@@ -58,6 +58,11 @@ export async function startChaosStack() {
         process.kill(stopped, 'SIGCONT')
       }
     },
+    /** The number of scripts that Redis has. */
+    scripts: () =>
+      ask(redis, async (client) =>
+        Number(/number_of_cached_scripts:(\d+)/.exec(await client.info('memory'))![1]),
+      ),
     async flushScripts() {
       await ask(redis, (client) => client.sendCommand(['SCRIPT', 'FLUSH']))
     },

@@ -4,8 +4,10 @@ import { runChaos } from '../chaos/run.ts'
 
 // `npm run chaos` checks the slowest responses. Here they would depend on the load of other tests.
 test('During faults of Redis no request gets an unexpected 5xx, no limit is exceeded, and Redis soon decides again.', async () => {
-  const { phases, rate } = await runChaos({ seconds: 20, rate: 200 })
+  const { phases, rate, scripts } = await runChaos({ seconds: 20, rate: 200 })
   expect(rate).toBeGreaterThan(150)
+  // Compiled scripts decide: a general one for logs, and one for each of the twelve policies with windows and buckets.
+  expect(scripts).toBeGreaterThanOrEqual(1 + 12)
   expect(phases.map(({ phase }) => phase)).toEqual([
     'none',
     'killed and restarted',

@@ -1,4 +1,4 @@
-import { expect } from 'vitest'
+import { expect, test } from 'vitest'
 import { keyOf, recordOf } from '../model/model.ts'
 import { law, lawRuns } from '../support/law.ts'
 import { formatCalls, runOnOracle } from '../support/run-on-oracle.ts'
@@ -52,4 +52,8 @@ law(`${claim}, with floors, debts and several plans on one key.`, matchesOracle,
 law(`${claim}, with limits of operators, floors and plans.`, matchesOracle, {
   single: { overrides: true, operators: true, floors: true, debts: true, plans: 1, steps: 30 },
   mixed: { overrides: true, operators: true, penalties: true, floors: true, plans: 2 },
+})
+
+test.skipIf(server.objects)('The laws have also compared compiled scripts.', () => {
+  expect(server.compiled()).toBeGreaterThan(lawRuns)
 })

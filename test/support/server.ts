@@ -25,6 +25,8 @@ export function callOf(requests: ModelRequest[]): string[] {
 export interface Server {
   /** Set if the server is not Redis. */
   objects?: Objects
+  /** The number of decisions by a compiled script. */
+  compiled(): number
   /** Sends one command. All commands of one tick go together, in order. */
   send(...command: string[]): Promise<unknown>
   /** Calls the script. Returns the raw reply: a list of integers, or an error. */
@@ -50,6 +52,7 @@ export function objectsServer(): Server {
   const fail = async () => expect.fail('This test needs Redis.')
   return {
     objects,
+    compiled: () => 0,
     send: fail,
     evaluate: fail,
     commands: fail,
@@ -69,6 +72,7 @@ function redisServer(): Server {
   const clients: Connection[] = []
   let sha = ''
   let turn = 0
+  let byCompiled = 0
 
   beforeAll(async () => {
     redis = await borrowRedis()
@@ -89,15 +93,17 @@ function redisServer(): Server {
   }
 
   const server: Server = {
+    compiled: () => byCompiled,
     send: (...command) => clients[0]!.sendCommand(command),
     evaluate: (keys, args) => server.send('EVALSHA', sha, `${keys.length}`, ...keys, ...args),
     async decide(requests, now, once) {
       const complete = completeRequests(requests, now ?? Date.now()) as StoreRequest[]
       turn += 1
       const compiled = once || turn % 2 === 0 ? undefined : compiledCalls()(complete, now)
-      const answer = compiled && (await run(compiled))
+      const ran = compiled && (await run(compiled))
+      const answer = ran === 'declined' ? undefined : ran
+      if (answer) byCompiled += 1
       const { keys, args } = encode(complete, now, once)
-      // A compiled script declines with null.
       const reply = decode(answer ?? (await server.evaluate(keys, args)), complete, once)
       assert(reply, 'The reply of the script violates its contract.')
       return reply
