@@ -4,6 +4,7 @@ import type { VerifyReport } from '../../src/features/verify/report.ts'
 import { checkAddress } from './address.ts'
 import { type Client, createClient } from './client.ts'
 import { checkClock, checkConfiguration, checkStore, withoutReport } from './deployment.ts'
+import { checkExpectations } from './expectation.ts'
 import { type Finding, problem } from './finding.ts'
 import { checkOrigin } from './origin.ts'
 import { checkPolicy, type PolicyContext, type PolicyResult } from './policy.ts'
@@ -62,9 +63,11 @@ export async function verifyDeployment(options: VerifyOptions): Promise<Finding[
   const { only } = options
   const policies = config.policies.filter(({ name }) => only?.includes(name) ?? true)
   const results = await inTurns(policies, (policy) => checkPolicy(policy, context))
+  const expectations = only ? [] : await checkExpectations(context)
   const plans = results.flatMap(({ plan }) => plan ?? [])
   return [
     ...results.map(({ finding }) => finding),
+    ...expectations,
     ...(plans.length > 0 ? [await checkShared(plans, client)] : []),
     ...(refused
       ? [withoutReport(refused.text)]

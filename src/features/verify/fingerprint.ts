@@ -25,13 +25,14 @@ export async function fingerprints({
   store,
   ...others
 }: Config): Promise<Fingerprints> {
-  const { origin: _origin, ...fields } = others
+  const { origin: _origin, expect: _expect, ...fields } = others
   const each = policies.map(async (policy) => [policy.name, await digest(policy)] as const)
   return {
     policies: Object.fromEntries(await Promise.all(each)),
     others: await digest({
       ...fields,
-      // The variable ORIGIN may replace the origin, so it is left out. A feature has only its name in common with its copy.
+      // The variable ORIGIN may replace the origin, so it is left out. A limiter ignores what the configuration
+      // expects. A feature has only its name in common with its copy.
       use: use.map(({ name }) => name),
       store: store && (store.own ? 'own' : 'client'),
     }),

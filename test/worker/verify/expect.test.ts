@@ -1,0 +1,93 @@
+/** `sluice verify` checks what the configuration expects on a running Worker. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { verifyDeployment } from '../../../cli/verify/run.ts'
+import type { ConfigOptions, ExpectOptions } from '../../../src/core/config/options.ts'
+import { parseConfig } from '../../../src/core/config/parse.ts'
+import { inGateway } from '../../../src/features/in-gateway.ts'
+import { startStack } from '../../support/stack.ts'
+
+const TOKEN = 'a-token-to-verify-with'
+const deployed: ConfigOptions = {
+  deadline: '10s',
+  policies: [
+    {
+      name: 'login',
+      algorithm: 'fixed-window',
+      limit: 5,
+      window: '1h',
+      match: { path: '/login', method: 'POST' },
+    },
+    {
+      name: 'api',
+      algorithm: 'fixed-window',
+      limit: 1_000,
+      window: '1h',
+      match: { path: '/api/*' },
+      key: 'header:x-user',
+    },
+  ],
+}
+let stack: Awaited<ReturnType<typeof startStack>>
+beforeAll(async () => {
+  stack = await startStack({ config: deployed, env: { SLUICE_VERIFY_TOKEN: TOKEN } })
+})
+afterAll(() => stack?.stop())
+
+async function findingOf(one: ExpectOptions) {
+  const findings = await verifyDeployment({
+    ...{ url: stack.url, token: TOKEN, maxWaitMs: 0 },
+    config: parseConfig({ ...deployed, expect: [one] }, inGateway),
+  })
+  expect(findings.find(({ name }) => name === 'configuration')).toMatchObject({ status: 'ok' })
+  return findings.find(({ name }) => name === 'expect[0]')!
+}
+
+const login: ExpectOptions = { request: { path: '/login', method: 'POST' }, atMost: 10, in: '1m' }
+const api: ExpectOptions = {
+  ...{ request: { path: '/api/*' }, per: 'header:x-user', atMost: 2_000, in: '1h' },
+}
+
+describe('sluice verify', () => {
+  test.each<[string, ExpectOptions, string, RegExp]>([
+    [
+      'holds: a request is refused',
+      login,
+      'ok',
+      /^POST \/login by ip: at most 10 in 1m: 5 requests passed, the next was refused$/,
+    ],
+    [
+      'of a large number holds, with a cost for each request',
+      api,
+      'ok',
+      /: 9 requests passed, each for 101, the next was refused$/,
+    ],
+    [
+      'does not hold',
+      { ...login, request: { path: '/login', method: 'GET' } },
+      'problem',
+      /^GET \/login by ip: at most 10 in 1m, and 11 requests passed in \d+ ms\./,
+    ],
+    [
+      'is about requests that no policy bounds',
+      { ...api, request: { path: '/other' }, per: 'ip' },
+      'unknown',
+      /no policy of this folder bounds it/,
+    ],
+    [
+      'is about clients of another country',
+      { ...login, request: { country: 'DE' } },
+      'unknown',
+      /no request of this machine/,
+    ],
+    ['is invalid', { ...login, atMost: -1 }, 'problem', /^expect\[0\]\.atMost: expected a whole/],
+  ])('says that an expectation %s.', async (_, one, status, text) => {
+    const finding = one.atMost < 0 ? await invalid(one) : await findingOf(one)
+    expect(finding).toMatchObject({ status, text: expect.stringMatching(text) })
+  })
+})
+
+async function invalid(one: ExpectOptions) {
+  const config = parseConfig({ ...deployed, expect: [one] }, inGateway)
+  const options = { url: stack.url, token: TOKEN, maxWaitMs: 0, config }
+  return (await verifyDeployment(options)).find(({ name }) => name === 'expect')!
+}
