@@ -16,6 +16,7 @@ const entries = {
   leases: 'src/features/leases/index.ts',
   outbound: 'src/features/outbound/index.ts',
   overrides: 'src/features/overrides/index.ts',
+  jitter: 'src/features/jitter/index.ts',
   quota: 'src/features/quota/index.ts',
   proxies: 'src/features/proxies/index.ts',
   refusals: 'src/features/refusals/index.ts',

@@ -111,6 +111,7 @@ const rooms: Record<string, Room> = {
     rooms: ['core', ...core('base', 'config', 'program', 'connection', 'decide', 'respond'), 'api'],
     packages: ['valibot'],
   },
+  'features/jitter': { rooms: ['core', ...core('base', 'config')] },
   'features/quota': {
     rooms: ['core', ...core('base', 'config', 'request', 'program', 'decide', 'respond')],
     packages: ['valibot'],

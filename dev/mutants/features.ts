@@ -176,6 +176,7 @@ const meter = mutantsOf('src/features/bodies/meter.ts', 'test/unit/features/bodi
 const allowance = mutantsOf('src/features/bodies/allowance.ts', 'test/unit/features/bodies')
 const json = mutantsOf('src/features/bodies/json.ts', 'test/unit/features/bodies')
 const jsonFlaw = mutantsOf('src/core/base/json-flaw.ts', 'test/unit/features/bodies')
+const jitterMutant = mutantsOf('src/features/jitter/index.ts', 'test/unit/features/jitter')
 const quotaEndpoint = mutantsOf('src/features/quota/index.ts', 'test/unit/features/quota')
 const quotaCaller = mutantsOf('src/features/quota/caller.ts', 'test/unit/features/quota')
 const canonical = mutantsOf('src/features/bodies/canonical-json.ts', 'test/unit/features/bodies')
@@ -203,6 +204,18 @@ const bodiesMutants: Mutant[] = [
     'in-flight',
   ),
   inFlight('reads on without room', 'return hasRoom(MAX_BYTES)', 'return true', 'in-flight'),
+  jitterMutant(
+    'waits are rounded down',
+    'Math.ceil(ms * factor)',
+    'Math.floor(ms * (factor - 0.001))',
+    'jitter',
+  ),
+  jitterMutant(
+    'each wait is longer by another part',
+    'Math.ceil(ms * factor)',
+    'Math.ceil(ms * (1 + Math.random() * (factor - 1)))',
+    'jitter',
+  ),
   quotaEndpoint('reading charges', "mode: 'peek' as const", "mode: 'take' as const", 'quota'),
   quotaEndpoint(
     'numbers of one isolate are reported',

@@ -20,7 +20,8 @@ export async function auth(call: Call): Promise<Response> {
   if ('expected' in matched) return badRequest('The fields do not describe a valid request.')
   const [outcome] = await decideEach([{ matched }], parts, { waitUntil: runtime.waitUntil })
   observe(parts, matched, outcome!, described, runtime)
-  const { decision } = outcome!
+  const exact = outcome!.decision
+  const decision = (!exact.allowed && stages.told?.(exact)) || exact
   const answer = decision.allowed
     ? new Response(null, { headers: noStore })
     : await refuse(decision, withoutBody(request), rules.config, stages, log, () =>

@@ -111,9 +111,10 @@ export async function checkRequest(
   if (own) speculative?.cancel()
   const settled = charges && settleLater(charges, parts, waitUntil, stages.meter)
   const origin = (config.cors && request.headers.get('origin')) ?? undefined // Deno cannot read it after an upgrade.
+  const told = (!decision.allowed && stages.told?.(decision)) || decision
   const withOwnFields = (response: Response) =>
     canCopy(response)
-      ? withCors(withDecisionFields(response, decision, config), origin, config, { own })
+      ? withCors(withDecisionFields(response, told, config), origin, config, { own })
       : response
   const report = verified?.fields(outcome, matched, view)
   const withFields = report
@@ -126,9 +127,9 @@ export async function checkRequest(
     speculative,
     refuse: async () => {
       if (decision.allowed) return withFields(new Response(null, { status: 204, headers: noStore }))
-      const standard = refusal(decision, decisionFields(decision, config))
+      const standard = refusal(told, decisionFields(told, config))
       const context = () => view.context
-      const answer = await refuse(decision, request, rules.config, stages, log, context, standard)
+      const answer = await refuse(told, request, rules.config, stages, log, context, standard)
       if (answer !== standard) return withFields(answer)
       const complete = config.cors ? withCors(answer, origin, config, { own }) : answer
       return report ? withFieldsOf(complete, report) : complete

@@ -6,6 +6,7 @@ import keyFunction from '../../examples/key-function.ts'
 import type { Feature } from '../../src/core/feature.ts'
 import { type BodiesOptions, bodies } from '../../src/features/bodies/index.ts'
 import { type GraphqlCostOptions, graphqlCost } from '../../src/features/graphql/graphql.ts'
+import { jitter } from '../../src/features/jitter/index.ts'
 import { type JwtOptions, jwt } from '../../src/features/jwt/index.ts'
 import { leases } from '../../src/features/leases/index.ts'
 import { type ObserveOptions, observe } from '../../src/features/observe/index.ts'
@@ -27,6 +28,7 @@ const makers: Record<string, (options: never) => Feature> = {
   observe: (options: ObserveOptions) => observe(options),
   bodies: ({ graphql, ...options }: BodiesOptions & { graphql?: Made<GraphqlCostOptions> }) =>
     bodies({ ...options, ...(graphql && { graphql: graphqlCost(graphql.options) }) }),
+  jitter: (share: '10%') => jitter(share),
   quota: (options: QuotaOptions) => quota(options),
   refusals: () => refusals(),
   jwt: (options: JwtOptions) => jwt(options),

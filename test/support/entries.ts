@@ -4,6 +4,7 @@ import { defineConfig } from '../../src/core/config/parse.ts'
 import { bodies } from '../../src/features/bodies/index.ts'
 import { endpoints } from '../../src/features/endpoints/index.ts'
 import { graphqlCost } from '../../src/features/graphql/graphql.ts'
+import { jitter } from '../../src/features/jitter/index.ts'
 import { jwt } from '../../src/features/jwt/index.ts'
 import { leases } from '../../src/features/leases/index.ts'
 import { observe } from '../../src/features/observe/index.ts'
@@ -21,6 +22,7 @@ export const entries = {
   bodies,
   graphqlCost,
   proxies,
+  jitter,
   quota,
   refusals,
   jwt,

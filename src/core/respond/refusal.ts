@@ -39,6 +39,8 @@ export type ErrorWriter = (
 
 /** The stages that write refusals. */
 export interface RefusalStages {
+  /** Changes the waits that a refused client is told. No wait may be shorter. */
+  told?: (refused: Decision) => Decision
   /** Makes the response to a refused request that the configuration describes by an object. The caller adds the fields that every refusal has. */
   refuse?: RefusalWriter
   /** Makes the body of a refusal in an error format. */
