@@ -10,6 +10,7 @@ import { luaMutants } from './lua.ts'
 import { matchMutants } from './match.ts'
 import type { Mutant } from './mutant.ts'
 import { objectsMutants } from './objects.ts'
+import { siteMutants } from './site.ts'
 import { storeMutants } from './store.ts'
 
 /** All mutants, of the Lua and of the TypeScript. */
@@ -25,5 +26,6 @@ export const mutants: Mutant[] = [
   ...luaMutants,
   ...matchMutants,
   ...objectsMutants,
+  ...siteMutants,
   ...storeMutants,
 ]

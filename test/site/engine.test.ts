@@ -25,6 +25,18 @@ test.each(Object.keys(scenarios))(
   },
 )
 
+test('A pause of the browser changes no decision: deadlines and live documents are left out.', async () => {
+  const [arrival] = arrivalsOf(examples[0]!.traffic, { windowMs: 60_000, limit: 10 })
+  const options = optionsOf(
+    `defineConfig({ deadline: 1, live: { from: 'redis' }, policies: [{ name: 'a', limit: 5, window: '1m', deadline: 1 }] })`,
+  )
+  const running = simulate(options, [arrival!])
+  const end = performance.now() + 20
+  while (performance.now() < end);
+  const { served } = await running
+  expect(served[0]!.decision.reason).toBe('within-limit')
+})
+
 test('The real time is back after a simulation.', async () => {
   const { now } = Date
   await played(exampleOf('fixed-window'))

@@ -3,8 +3,10 @@ import { typescriptLanguage } from '@codemirror/lang-javascript'
 import { describe, expect, test } from 'vitest'
 import { fieldDocs } from '../../dev/site/field-docs.ts'
 import { fieldsAt, valuesAt } from '../../site/playground/editor/completions.ts'
+import { byDefault, features } from '../../site/playground/editor/features.ts'
 import { pathAt } from '../../site/playground/editor/path.ts'
 import { placeOf, readConfig } from '../../site/playground/editor/read-config.ts'
+import { inGateway } from '../../src/features/in-gateway.ts'
 
 const read = (text: string) => {
   const { value, problems } = readConfig(text)
@@ -37,6 +39,11 @@ describe('what is read', () => {
     expect(read(`defineConfig({ use: [leases(), observe({ to: 'log' })] })`)).toMatchObject({
       use: [{ name: 'leases' }, { name: 'observe' }],
     })
+  })
+
+  test('The playground has the features that a Worker has by default.', () => {
+    expect(byDefault.map(({ name }) => name)).toEqual(inGateway.map(({ name }) => name))
+    expect(Object.keys(features)).toEqual(expect.arrayContaining(byDefault.map(({ name }) => name)))
   })
 
   test('A field __proto__ is a field.', () => {

@@ -1,19 +1,30 @@
 /** The features that a configuration in the playground may call. */
 import type { Feature } from '../../../src/core/feature.ts'
 import { bans } from '../../../src/features/bans/index.ts'
+import { concurrency } from '../../../src/features/concurrency/index.ts'
 import { leases } from '../../../src/features/leases/index.ts'
 import { observe } from '../../../src/features/observe/index.ts'
 import { overrides } from '../../../src/features/overrides/index.ts'
 import { refusals } from '../../../src/features/refusals/index.ts'
+import { slidingLog } from '../../../src/features/sliding-log/index.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: each checks its arguments
 export const features: Record<string, (...given: any[]) => unknown> = {
   bans,
+  concurrency,
   leases,
   overrides,
   refusals,
+  slidingLog,
   observe,
 }
 
 /** The features that a Worker has by default. */
-export const byDefault: Feature[] = [bans(), leases(), overrides(), refusals()]
+export const byDefault: Feature[] = [
+  bans(),
+  concurrency(),
+  leases(),
+  overrides(),
+  refusals(),
+  slidingLog(),
+]

@@ -54,11 +54,18 @@ async function atOwnTime<T>(task: (setTime: (ms: number) => void) => Promise<T>)
   }
 }
 
-/** Traffic names the address of each client, as Cloudflare does. `observe` would report to others. */
-function limiterOf(options: ConfigOptions, bill: Bill): Limiter {
-  const { use = [], clock } = options
+/** Longer than any pause of the browser: a decision has a time of the traffic, and no time of the machine. */
+const DEADLINE = '20d'
+
+/**
+ * The limiter of a configuration. Traffic names the address of each client, as Cloudflare does. `observe` and `live` would call others.
+ */
+function limiterOf({ live: _, ...options }: ConfigOptions, bill: Bill): Limiter {
+  const { use = [], clock, policies } = options
   const own = {
     ...options,
+    deadline: DEADLINE,
+    policies: policies.map(({ deadline: _, ...policy }) => policy),
     use: use.filter(({ name }) => name !== 'observe'),
     clientAddress: 'cloudflare' as const,
     store: memoryStore(bill, clock === 'edge'),
