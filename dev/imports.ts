@@ -10,19 +10,16 @@ interface Room {
 const core = (...names: string[]) => names.map((name) => `core/${name}`)
 
 /** The features with fields of their own: owners.ts. */
-const owning = ['bans', 'leases', 'overrides'].map((name) => `features/${name}`)
+const owning = ['bans', 'leases', 'live', 'overrides', 'shield'].map((name) => `features/${name}`)
 
 /** The import rule. Each room comes after the rooms that it imports. */
 const rooms: Record<string, Room> = {
   'core/base': { rooms: [] },
   'core/config': { rooms: [...core('base'), ...owning], packages: ['valibot'] },
   'core/request': { rooms: core('base', 'config') },
-  'features/credentials': { rooms: core('base', 'config', 'request') },
-  'core/program': { rooms: [...core('base', 'config', 'request'), 'features/credentials'] },
+  'core/program': { rooms: core('base', 'config', 'request') },
   'core/connection': { rooms: core('base') },
   'core/fallback': { rooms: core('base', 'connection') },
-  'features/live': { rooms: core('base', 'config', 'request') },
-  'features/shield': { rooms: core('base', 'config') },
   'core/decide': {
     rooms: core('base', 'config', 'request', 'program', 'connection', 'fallback'),
   },
@@ -31,8 +28,6 @@ const rooms: Record<string, Room> = {
     rooms: [
       ...core('base', 'config', 'request', 'program', 'connection', 'fallback'),
       ...core('decide', 'respond'),
-      'features/live',
-      'features/shield',
     ],
   },
   stores: { rooms: core('base') },
@@ -44,7 +39,6 @@ const rooms: Record<string, Room> = {
     rooms: [
       'core',
       ...core('base', 'config', 'request', 'program', 'connection', 'decide', 'respond'),
-      'features/credentials',
     ],
     packages: ['valibot'],
   },
@@ -57,9 +51,17 @@ const rooms: Record<string, Room> = {
       'core',
       ...core('base', 'config', 'request', 'decide', 'respond'),
       'api',
-      ...['bans', 'concurrency', 'leases', 'overrides', 'refusals', 'sliding-log', 'verify'].map(
-        (name) => `features/${name}`,
-      ),
+      ...[
+        'bans',
+        'concurrency',
+        'leases',
+        'live',
+        'overrides',
+        'refusals',
+        'shield',
+        'sliding-log',
+        'verify',
+      ].map((name) => `features/${name}`),
       'hosts/app',
     ],
     packages: ['hono'],
@@ -94,6 +96,11 @@ const rooms: Record<string, Room> = {
     rooms: ['core', ...core('base', 'config', 'connection')],
     packages: ['valibot'],
   },
+  'features/live': {
+    rooms: ['core', ...core('base', 'config', 'request', 'connection', 'decide')],
+    packages: ['valibot'],
+  },
+  'features/shield': { rooms: ['core', ...core('base', 'config')], packages: ['valibot'] },
   'features/concurrency': { rooms: ['core', ...core('connection')] },
   'features/sliding-log': { rooms: ['core', ...core('connection')] },
   'features/outbound': {
@@ -131,11 +138,7 @@ const rooms: Record<string, Room> = {
   },
   'features/endpoints': { rooms: ['core', ...core('base', 'config', 'respond'), 'api'] },
   'features/verify': {
-    rooms: [
-      'core',
-      ...core('base', 'config', 'request', 'program', 'decide', 'respond'),
-      'features/credentials',
-    ],
+    rooms: ['core', ...core('base', 'config', 'request', 'program', 'decide', 'respond')],
   },
   testing: {
     rooms: core('base'),

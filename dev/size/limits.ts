@@ -25,6 +25,8 @@ export const entryLimits: SizeLimit[] = [
   { name: 'sluice/bans', file: 'bans.js', maxKiB: 4 },
   { name: 'sluice/concurrency', file: 'concurrency.js', maxKiB: 2 },
   { name: 'sluice/sliding-log', file: 'sliding-log.js', maxKiB: 2 },
+  { name: 'sluice/live', file: 'live.js', maxKiB: 22 },
+  { name: 'sluice/shield', file: 'shield.js', maxKiB: 9 },
   { name: 'sluice/leases', file: 'leases.js', maxKiB: 7 },
   { name: 'sluice/outbound', file: 'outbound.js', maxKiB: 60 },
   { name: 'sluice/overrides', file: 'overrides.js', maxKiB: 13 },

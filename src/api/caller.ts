@@ -1,8 +1,8 @@
 import type { Bindings } from '../core/base/bindings.ts'
 import { sha256 } from '../core/base/digest.ts'
 import type { Caller, Scope } from '../core/endpoint.ts'
+import { holds, tokensIn } from '../core/request/trusted-token.ts'
 import { problem } from '../core/respond/response.ts'
-import { holds, tokensIn } from '../features/credentials/trusted-token.ts'
 
 const variables = {
   api: 'SLUICE_API_TOKEN',

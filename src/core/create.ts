@@ -1,22 +1,16 @@
 /** Wires the limiter: the rules of a configuration, and its stack of store layers. */
 
-import { createLive } from '../features/live/live.ts'
-import { createShield } from '../features/shield/shield.ts'
 import { type Bindings, credentialsOf, variablesOf } from './base/bindings.ts'
 import type { OwnStore } from './base/commands.ts'
 import type { StoreError } from './base/errors.ts'
 import { createLog, type Log } from './base/log.ts'
 import { databasesOf } from './config/feature.ts'
 import { checkHost, type Lacks } from './config/host.ts'
-import { type Config, parseConfig, withDocument } from './config/parse.ts'
+import { type Config, parseConfig } from './config/parse.ts'
 import { type ConnectionOptions, connect } from './connection/connection.ts'
 import { withDeadline } from './connection/deadline.ts'
 import type { OnRefund, Store } from './connection/store.ts'
-import {
-  createUpstashReader,
-  createUpstashStore,
-  type UpstashStore,
-} from './connection/upstash/upstash.ts'
+import { createUpstashStore, type UpstashStore } from './connection/upstash/upstash.ts'
 import { checkCounterConflicts } from './decide/counter-conflicts.ts'
 import { databaseFrom } from './decide/database.ts'
 import { createDenialCache } from './decide/denial-cache.ts'
@@ -84,32 +78,10 @@ function createRules(
     match: compileMatcher(config, log, stages, readers),
   })
   const own = compiled(config)
-  const { live } = config
-  if (!live) return () => own
-  return createLive<Rules>({
-    live,
-    fallback: own,
-    compile(document) {
-      return compiled(parse(withDocument(document, options)))
-    },
-    read: (runtime) => readLive(live, config, runtime, stages),
-    log,
-  })
-}
-
-/** Reads the text of the live document. Of several databases the first one has it. */
-async function readLive(
-  { from, key }: NonNullable<Config['live']>,
-  config: Config,
-  { env }: RuntimeContext,
-  { observer }: Stages,
-): Promise<string | null> {
-  if (from === 'redis') {
-    const database = databaseFrom(config, env, databasesOf(config)[0])
-    return createUpstashReader({ ...database, observer })(key)
-  }
-  const namespace = env[from.slice('kv:'.length)] as { get(key: string): Promise<string | null> }
-  return namespace.get(key)
+  const { rules, observer } = stages
+  return rules
+    ? rules({ own, options, compile: (changed) => compiled(parse(changed)), observer })
+    : () => own
 }
 
 /**
@@ -146,9 +118,9 @@ export function createParts(
   // Durable Objects replace the database and its batching.
   const own = config.store?.own as OwnStore<Store> | undefined
   const all = { ...config, ...stages, ...own }
-  const { clock, namespace, hashKeys, shield, observer, wrap, spread, lua } = all
+  const { clock, namespace, hashKeys, observer, wrap, spread, lua } = all
   const names = databasesOf(config)
-  const shielded = shield && createShield(shield, log)
+  const { askShield } = stages
   const onStoreError: LimiterParts['onStoreError'] = ({ code, message, store }) => {
     if (code !== 'circuit-open') log('store-error', code, message, store) // `breaker-opened` is already logged
   }
@@ -203,7 +175,7 @@ export function createParts(
       parts = partsFor(env, env.SLUICE_SECRET || token || 'sluice')
       values = variables.map((name) => given[name])
     }
-    if (!shielded) return parts
-    return { ...parts, shield: async (key) => shielded(env, await parts.nameSubject(key)) }
+    if (!askShield) return parts
+    return { ...parts, shield: async (key) => askShield(env, await parts.nameSubject(key)) }
   }
 }

@@ -1,5 +1,6 @@
 /** All that the core and a feature know of each other. Types only, apart from `stagesOf`. */
 import type { Bindings } from './base/bindings.ts'
+import type { Decision } from './base/decision.ts'
 import type { Log } from './base/log.ts'
 import type { FeatureDeclaration } from './config/feature.ts'
 import type { Config } from './config/parse.ts'
@@ -30,6 +31,10 @@ export interface Program {
 export interface Stages extends MatchStages, RefusalStages {
   /** Returns why the body of a request is not readable; `undefined` for a readable body, or without one. For `sluice explain`. */
   bodyProblem?: (request: Request) => Promise<string | undefined>
+  /** Returns a function for the rules in force. It never waits. */
+  rules?: (deployed: Deployed) => (runtime: RuntimeContext) => Rules
+  /** Asked before the store: returns the refusal of a subject, if there is one. */
+  askShield?: (env: object, subject: string) => Promise<Decision | undefined>
   /** Parts of the general script, which lua/README.md describes. */
   lua?: readonly string[]
   /** Wraps the store of one database, inside of its deadline. It may keep `maxBytes` of memory. */
@@ -56,6 +61,16 @@ export interface Stages extends MatchStages, RefusalStages {
     request: Request,
     env: RuntimeContext['env'],
   ) => Promise<Verified | undefined> | undefined
+}
+
+/** The rules of the deployment, for a feature that replaces them. */
+export interface Deployed {
+  own: Rules
+  /** The options that they were made from. */
+  options: object
+  /** Makes the rules of other options. @throws {ConfigError} */
+  compile: (options: object) => Rules
+  observer: Observer | undefined
 }
 
 /** Answers a request for a path under `/_sluice/`. Returns `undefined` for a path that it does not have. */

@@ -2,13 +2,17 @@
 import type { FeatureFields } from '../core/config/feature.ts'
 import { declaration as bans } from './bans/declaration.ts'
 import { declaration as leases } from './leases/declaration.ts'
+import { declaration as live } from './live/declaration.ts'
 import { declaration as overrides } from './overrides/declaration.ts'
+import { declaration as shield } from './shield/declaration.ts'
 
 export const inGateway: readonly FeatureFields[] = [
   bans,
   { name: 'concurrency' },
   leases,
+  live,
   overrides,
   { name: 'refusals' },
+  shield,
   { name: 'slidingLog' },
 ]

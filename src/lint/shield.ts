@@ -1,9 +1,10 @@
 /** Finds a shield that may refuse requests that all policies admit. */
 import type { Config, Policy } from '../core/config/parse.ts'
 import type { KeyPart } from '../core/config/schema/key.ts'
-import type { Shield } from '../core/config/schema/shield.ts'
 import { accompanies } from './covers.ts'
 import { type Found, largestLimit } from './facts.ts'
+
+type Shield = NonNullable<Config['shield']>
 
 export function tightShield(shield: Shield, config: Config): Found[] {
   const enforced = config.policies.filter(({ mode }) => mode === 'enforce')

@@ -28,9 +28,10 @@ function fieldsOf(schema: JsonSchema, path: string[] = []): string[] {
 // A rule of a cost is a condition with a price: its fields are those of `match`. Other entries have the fields of `refusal`, `jwt` and `expect`.
 const all = [
   ...fieldsOf(jsonSchemaOf(config)),
-  ...inGateway.flatMap(({ fields }) =>
-    fields ? fieldsOf(jsonSchemaOf(v.object(fields({}))), ['policies']) : [],
-  ),
+  ...inGateway.flatMap(({ fields, settings }) => [
+    ...(fields ? fieldsOf(jsonSchemaOf(v.object(fields({}))), ['policies']) : []),
+    ...(settings ? fieldsOf(jsonSchemaOf(v.object(settings({})))) : []),
+  ]),
   ...fieldsOf(jsonSchemaOf(refusalFields), ['refusal']),
   ...fieldsOf(jsonSchemaOf(jwtOptions), ['jwt']),
   ...fieldsOf(jsonSchemaOf(expectation), ['expect']),

@@ -6,7 +6,7 @@ import { leases } from '../../src/features/leases/index.ts'
 
 /** The forms of a key part, as error messages list them. */
 export const KEY =
-  '"ip", { ip: { v4, v6 } }, "path", "method", "host", "country", "asn", "colo", "ja4", "verifiedBot", "api-key", "global", "path:<parameter>", "header:<name>", "cookie:<name>", "query:<name>", "jwt:<claim>", "body:<path>", or a function'
+  '"ip", { ip: { v4, v6 } }, "path", "method", "host", "country", "asn", "colo", "ja4", "verifiedBot", "api-key", "global", "path:<parameter>", "header:<name>", "cookie:<name>", "query:<name>", "jwt:<claim>", "body:<path>", { digest: "body:<path>" }, or a function'
 
 export const shield = { binding: 'SHIELD', limit: 100, period: '10s' } as const
 export const valid = { name: 'a', limit: 5, window: '10s' } as const

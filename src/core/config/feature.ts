@@ -12,6 +12,11 @@ export interface FeatureFields {
    * @param policy the other fields of the policy, as far as they are valid
    */
   readonly fields?: (policy: Partial<Policy>) => v.ObjectEntries
+  /**
+   * The fields that it adds to the configuration; owners.ts lists them too.
+   * @param config the other fields, as far as they are valid
+   */
+  readonly settings?: (config: { namespace?: string | undefined }) => v.ObjectEntries
   /** Reports settings that do not work together. */
   check?(config: CheckedConfig, problem: AddProblem): void
 }
@@ -35,6 +40,7 @@ export interface CheckedConfig {
   allow?: readonly unknown[] | undefined
   deny?: readonly unknown[] | undefined
   shield?: unknown
+  live?: unknown
   refusal?: Refusal | undefined
   clientAddress?: unknown
 }

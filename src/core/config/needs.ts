@@ -1,13 +1,22 @@
 /** The features that the fields of a configuration need. */
 import { contains } from '../base/contains.ts'
 import type { CheckedConfig } from './feature.ts'
-import { owners } from './owners.ts'
+import { owners, settingOwners } from './owners.ts'
 import { type AddProblem, isObject } from './schema/shapes.ts'
 import { usesBody } from './schema/uses-body.ts'
 import { trustedNames } from './trusted-names.ts'
 
 /** The features that `createGateway` has by default. */
-export const inGateway = ['bans', 'concurrency', 'leases', 'overrides', 'refusals', 'slidingLog']
+export const inGateway = [
+  'bans',
+  'concurrency',
+  'leases',
+  'live',
+  'overrides',
+  'refusals',
+  'shield',
+  'slidingLog',
+]
 
 const readsClaim = (value: unknown) => contains(value, ({ source }) => source === 'jwt')
 
@@ -48,10 +57,11 @@ const needs: [feature: string, field: string, isNeeded: Test][] = [
  * @param names the features that there are
  */
 export function checkNeeds(
-  { policies, allow, deny, shield, refusal, clientAddress }: CheckedConfig,
+  config: CheckedConfig,
   names: readonly string[],
   problem: AddProblem,
 ): void {
+  const { policies, allow, deny, shield, refusal, clientAddress } = config
   const reported = new Set(names)
   const report = (feature: string, isNeeded: boolean, ...path: (string | number)[]) => {
     if (!isNeeded || reported.has(feature)) return
@@ -65,6 +75,9 @@ export function checkNeeds(
       report(feature, isNeeded(fields[field], fields), 'policies', index, field)
     }
   })
+  for (const [field, feature] of Object.entries(settingOwners)) {
+    report(feature, config[field as 'shield'] !== undefined, field)
+  }
   report('refusals', isObject(refusal), 'refusal')
   report('bodies', hasErrorBody(refusal), 'refusal')
   report('jwt', readsClaim(shield), 'shield', 'key')

@@ -1,28 +1,45 @@
 /** Parses the fields that features add. */
 import * as v from 'valibot'
-import type { CheckedConfig, FeatureFields } from './feature.ts'
+import type { FeatureFields } from './feature.ts'
 import { type AddProblem, isObject } from './schema/shapes.ts'
 
-/** Parses the fields of these features, in place. A field with a problem is left out. */
+type Fields = Record<string, unknown>
+
+/**
+ * Parses the fields of these features in a configuration and in its policies, in place. A field with a problem is left out.
+ * @returns the fields of the configuration
+ */
 export function parseOwned(
-  { policies }: Pick<CheckedConfig, 'policies'>,
+  config: Fields,
   features: readonly FeatureFields[],
   problem: AddProblem,
-): void {
-  for (const { fields } of features) {
-    if (!fields) continue
-    policies.forEach((valid, index) => {
-      if (!isObject(valid)) return
-      const policy = valid as Record<string, unknown>
-      for (const [name, schema] of Object.entries(fields(policy))) {
-        const { success, output, issues = [] } = v.safeParse(schema, policy[name])
-        policy[name] = success ? output : undefined
-        for (const { path = [], message } of issues) {
-          const keys = path.map(({ key }) => key as string | number)
-          const isKey = path.at(-1)?.origin === 'key'
-          problem(['policies', index, name, ...keys], message, isKey)
-        }
-      }
+): Fields {
+  const found: Fields = {}
+  for (const { fields, settings } of features) {
+    if (settings) Object.assign(found, parseFields(config, settings(config), [], problem))
+    if (!fields || !Array.isArray(config.policies)) continue
+    config.policies.forEach((policy: unknown, index) => {
+      if (isObject(policy)) parseFields(policy, fields(policy), ['policies', index], problem)
     })
   }
+  return found
+}
+
+function parseFields(
+  input: Fields,
+  entries: v.ObjectEntries,
+  at: (string | number)[],
+  problem: AddProblem,
+): Fields {
+  const found: Fields = {}
+  for (const [name, schema] of Object.entries(entries)) {
+    const { success, output, issues = [] } = v.safeParse(schema, input[name])
+    found[name] = success ? output : undefined
+    for (const { path = [], message } of issues) {
+      const keys = path.map(({ key }) => key as string | number)
+      problem([...at, name, ...keys], message, path.at(-1)?.origin === 'key')
+    }
+  }
+  Object.assign(input, found)
+  return found
 }

@@ -5,7 +5,9 @@
 import type * as v from 'valibot'
 import type { fields as bans } from '../../features/bans/fields.ts'
 import type { fields as leases } from '../../features/leases/fields.ts'
+import type { settings as live } from '../../features/live/fields.ts'
 import type { fields as overrides } from '../../features/overrides/fields.ts'
+import type { settings as shield } from '../../features/shield/fields.ts'
 
 /** The fields of a policy that features add. */
 export type OwnedFields = ReturnType<typeof bans> &
@@ -17,6 +19,14 @@ export const owners: Readonly<Record<keyof OwnedFields, string>> = {
   penalty: 'bans',
   lease: 'leases',
   overrides: 'overrides',
+}
+
+/** The fields of the configuration that features add. */
+export type OwnedSettings<Context> = ReturnType<typeof live> & ReturnType<typeof shield<Context>>
+
+export const settingOwners: Readonly<Record<keyof OwnedSettings<unknown>, string>> = {
+  live: 'live',
+  shield: 'shield',
 }
 
 /** Fields that take any value. The feature checks it. */

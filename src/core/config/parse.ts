@@ -5,7 +5,6 @@ import { checkNeeds } from './needs.ts'
 import { parseOwned } from './owned.ts'
 import { checked, problemAt, shortened, withoutSecret } from './schema/checked.ts'
 import { type Config, type ConfigOptions, config, configWith } from './schema/config.ts'
-import { liveDocument } from './schema/live.ts'
 import type { AddProblem } from './schema/shapes.ts'
 
 export type { Config, ListEntry } from './schema/config.ts'
@@ -59,15 +58,6 @@ function freeze(value: unknown): void {
 }
 
 /**
- * The options of a configuration with the fields that a live document replaces.
- * @throws {ConfigError} if the document has other fields
- */
-export function withDocument(input: unknown, options: object): object {
-  const fields = Object.entries(parse(liveDocument, input))
-  return { ...options, ...Object.fromEntries(fields.filter(([, value]) => value !== undefined)) }
-}
-
-/**
  * Returns a parsed configuration with the fields of the features that its host has besides those of `use`.
  * @param options the object that the configuration was parsed from
  * @throws {ConfigError} if a field needs another feature, or a feature of the host finds a problem
@@ -85,7 +75,8 @@ function withFeatures(
   const whole = { ...config, policies: config.policies.map((policy) => ({ ...policy })) }
   parseOwned(whole, others, add)
   checkNeeds(whole, [...names, ...others.map(({ name }) => name)], add)
-  for (const one of others) one.check?.(whole, add)
+  // Those of `use` again: now they see the fields of all features.
+  for (const one of [...config.use, ...others]) one.check?.(whole, add)
   if (problems.length > 0) throw new ConfigError(problems)
   return whole
 }
@@ -98,7 +89,12 @@ export const problemIn = (
   isKey?: boolean,
 ): ConfigProblem => inContext(problemAt(options, path, expected, 'config', isKey), options)
 
-function parse<T>(
+/**
+ * Parses input with a schema.
+ * @param byDefault the features besides those of `use`, if the input is a configuration
+ * @throws {ConfigError} lists every problem
+ */
+export function parse<T>(
   schema: v.GenericSchema<unknown, T>,
   input: unknown,
   byDefault: readonly FeatureFields[] = [],

@@ -1,6 +1,6 @@
-import { isTrustedProxy } from '../../features/credentials/trusted-token.ts'
 import type { Soon } from '../base/when-known.ts'
 import type { Policy } from '../config/parse.ts'
+import { isTrustedProxy } from '../request/trusted-token.ts'
 import type { RequestView } from '../request/view.ts'
 import { compileRules, reached } from './condition.ts'
 

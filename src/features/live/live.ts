@@ -2,8 +2,8 @@
 import { isWithin, systemClock } from '../../core/base/clock.ts'
 import { StoreError } from '../../core/base/errors.ts'
 import type { Log } from '../../core/base/log.ts'
-import type { Live } from '../../core/config/schema/live.ts'
 import type { RuntimeContext } from '../../core/request/view.ts'
+import type { Live } from './fields.ts'
 
 /** The maximum length of an error in the log. A document can have any number of problems, each with its own line. */
 const MAX_MESSAGE = 2_000

@@ -2,7 +2,7 @@
 import { isWithin, systemClock } from '../../core/base/clock.ts'
 import type { Decision } from '../../core/base/decision.ts'
 import type { Log } from '../../core/base/log.ts'
-import type { Shield } from '../../core/config/schema/shield.ts'
+import type { Shield } from './fields.ts'
 
 /** Cloudflare's rate-limit binding. Each location counts by itself: https://developers.cloudflare.com/workers/runtime-apis/bindings/rate-limit/ */
 interface RateLimit {

@@ -1,7 +1,7 @@
 /** `sluice/verify`: lets `npx sluice verify` prove that a deployment limits. */
 import type { Feature, PathHandler, Verified } from '../../core/feature.ts'
+import { tokensIn } from '../../core/request/trusted-token.ts'
 import { problem } from '../../core/respond/response.ts'
-import { tokensIn } from '../credentials/trusted-token.ts'
 import { createAllowance } from './allowance.ts'
 import { claimOf, FIELD, isCurrent } from './field.ts'
 import { report } from './report.ts'

@@ -21,8 +21,10 @@ import { maySpeculate, speculate } from '../../core/speculative.ts'
 import { bans } from '../../features/bans/index.ts'
 import { concurrency } from '../../features/concurrency/index.ts'
 import { leases } from '../../features/leases/index.ts'
+import { live } from '../../features/live/index.ts'
 import { overrides } from '../../features/overrides/index.ts'
 import { refusals } from '../../features/refusals/index.ts'
+import { shield } from '../../features/shield/index.ts'
 import { slidingLog } from '../../features/sliding-log/index.ts'
 import { verify } from '../../features/verify/index.ts'
 import { runtimeOf } from '../app/hono-runtime.ts'
@@ -60,7 +62,17 @@ export function createGateway(
   { openapi }: GatewayOptions = {},
 ): App {
   const limiter = createLimiter(options, {
-    byDefault: [bans(), concurrency(), leases(), overrides(), refusals(), slidingLog(), verify()],
+    byDefault: [
+      bans(),
+      concurrency(),
+      leases(),
+      live(),
+      overrides(),
+      refusals(),
+      shield(),
+      slidingLog(),
+      verify(),
+    ],
     lua: apiLua,
   })
   const { config, log } = limiter

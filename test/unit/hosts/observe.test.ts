@@ -6,6 +6,7 @@ import { bodies } from '../../../src/features/bodies/index.ts'
 import { leases } from '../../../src/features/leases/index.ts'
 import { type DecisionEvent, observe } from '../../../src/features/observe/index.ts'
 import { shards } from '../../../src/features/shards/index.ts'
+import { shield as shieldFeature } from '../../../src/features/shield/index.ts'
 import { createSluice } from '../../../src/hosts/app/sluice.ts'
 import { createGateway } from '../../../src/hosts/worker/gateway.ts'
 import { useDatabase } from '../../support/database.ts'
@@ -27,6 +28,7 @@ function setUp(config: Partial<ConfigOptions>, variables: Record<string, unknown
     ...config,
     use: [
       bans(),
+      shieldFeature(),
       observe({ onDecision: (event) => void events.push(event) }),
       ...(config.use ?? []),
     ],

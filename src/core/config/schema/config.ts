@@ -3,6 +3,7 @@ import type { StoreClient } from '../../base/commands.ts'
 import type { CheckedConfig, FeatureDeclaration, FeatureFields } from '../feature.ts'
 import { checkNeeds, inGateway } from '../needs.ts'
 import { parseOwned } from '../owned.ts'
+import { type OwnedSettings, opaque, settingOwners } from '../owners.ts'
 import { type ClientAddress, type ClientAddressOptions, clientAddress } from './client-address.ts'
 import { conditionFields } from './condition.ts'
 import { cors } from './cors.ts'
@@ -11,7 +12,6 @@ import { feature, madeBy } from './entries.ts'
 import { expectations } from './expect.ts'
 import { headers } from './headers.ts'
 import { keysOfAll, MAX_KEYS } from './keys-in-redis.ts'
-import { live } from './live.ts'
 import { tables } from './plan.ts'
 import { callers, type Policy, type PolicyOptions, policy } from './policy.ts'
 import { type Refusal, type RefusalInput, refusal } from './refusal.ts'
@@ -30,7 +30,6 @@ import {
   shortName,
   timeout,
 } from './shapes.ts'
-import { type Shield, type ShieldOptions, shield } from './shield.ts'
 
 /** Reports whether a value is valid as the `origin` of a configuration and as the variable `ORIGIN`. */
 export const isOrigin = (input: unknown): input is string =>
@@ -106,12 +105,6 @@ const configFields = <Context>() => ({
   deny: v.optional(list(named<ListOptions>()(deny), 0), []),
   /** Lookup tables for the `plan` of policies, by name: `{ customers: { acme: 'pro' } }`. Defaults to none. */
   tables: v.optional(tables, {}),
-  /**
-   * Reads a JSON document `{ policies, allow, deny, tables }` from Redis or KV in the background. Each field of the document replaces
-   * the same field of this configuration until the document is deleted. An invalid document is logged, and the last valid one stays in
-   * effect. Defaults to none.
-   */
-  live: v.optional(live),
   /** Limits on the callers of the decision API: `{ callers }`. Defaults to no limits. */
   api: v.optional(named<ApiOptions>()(object(apiFields))),
   /**
@@ -144,8 +137,6 @@ const configFields = <Context>() => ({
   clock: v.optional(oneOf('store', 'edge'), 'store'),
   /** Lets an isolate repeat a refusal without a call to Redis, while the answer cannot have changed. Defaults to true. */
   denialCache: v.optional(flag, true),
-  /** Cloudflare's rate limit binding in front of Redis, against floods. Defaults to none. */
-  shield: v.optional(shield as v.GenericSchema<ShieldOptions<Context>, Shield>),
   /** Lets an isolate send concurrent decisions to Redis in one call. Defaults to true. */
   batching: v.optional(flag, true),
   /**
@@ -176,6 +167,7 @@ const configFields = <Context>() => ({
   expect: expectations,
   /** Codes of linter findings about the configuration itself to ignore, one or a list (docs/reference/linter.md). Defaults to none. */
   accept,
+  ...opaque<OwnedSettings<Context>>(v.optional(v.unknown()), settingOwners),
 })
 type ConfigFields = ReturnType<typeof configFields<unknown>>
 
@@ -194,8 +186,7 @@ function parsed({ originTimeout, deadline, ...rest }: Output<ConfigFields>) {
     ...policy,
     deadlineMs: policy.deadlineMs ?? deadline,
   })
-  const { policies, api, live, namespace } = rest
-  const liveKey = namespace ? `sluice:${namespace}:live` : 'sluice:live'
+  const { policies, api } = rest
   return {
     ...rest,
     policies: policies.map(withDeadline),
@@ -210,7 +201,6 @@ function parsed({ originTimeout, deadline, ...rest }: Output<ConfigFields>) {
           : table,
       ]),
     ),
-    live: live && { ...live, key: live.key ?? liveKey },
     api: api && { callers: withDeadline(api.callers) },
     originTimeoutMs: originTimeout,
     /** Longest duration of a decision for which no policy sets a deadline, ms. */
@@ -234,6 +224,8 @@ export const configWith = (byDefault: readonly FeatureFields[]) =>
       const { use } = valid
       if (use) checkUse(use, problem)
       valid.store?.own?.check(valid, problem)
+      const features = [...(use ?? []), ...byDefault]
+      const owned = parseOwned(all, features, problem)
       // These checks include policies with problems of their own, as far as their fields are valid.
       if (Array.isArray(all.policies)) {
         const policies = all.policies as Unchecked
@@ -243,10 +235,8 @@ export const configWith = (byDefault: readonly FeatureFields[]) =>
             problem(['policies', index, 'name'], 'a name that no other policy has')
           }
         })
-        const features = [...(use ?? []), ...byDefault]
-        parseOwned({ policies }, features, problem)
         checkKeys(policies, problem)
-        const checked: CheckedConfig = { ...valid, policies }
+        const checked: CheckedConfig = { ...valid, ...owned, policies }
         for (const one of features) one.check?.(checked, problem)
         if (use) checkNeeds(checked, [...inGateway, ...use.map(({ name }) => name)], problem)
         checkReferences(policies, names, all as Partial<Output<ConfigFields>>, problem)

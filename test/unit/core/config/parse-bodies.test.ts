@@ -1,9 +1,11 @@
 /** Problems of settings that use the body of a request. */
 import { expect, test } from 'vitest'
 import type { ConfigOptions, PolicyOptions } from '../../../../src/core/config/options.ts'
-import { parseConfig, withDocument } from '../../../../src/core/config/parse.ts'
+import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { bodies } from '../../../../src/features/bodies/index.ts'
 import { graphqlCost } from '../../../../src/features/graphql/graphql.ts'
+import { inGateway } from '../../../../src/features/in-gateway.ts'
+import { withDocument } from '../../../../src/features/live/document.ts'
 import { expectedBy } from '../../../support/parse.ts'
 
 const policy = { name: 'p', limit: 10, window: '1m' } as const
@@ -11,7 +13,7 @@ const policy = { name: 'p', limit: 10, window: '1m' } as const
 const of = (
   options: Partial<PolicyOptions>,
   config: Partial<ConfigOptions> = { use: [bodies()] },
-) => expectedBy(() => parseConfig({ policies: [{ ...policy, ...options }], ...config }))
+) => expectedBy(() => parseConfig({ policies: [{ ...policy, ...options }], ...config }, inGateway))
 
 /** The problem of a field that needs bodies(). */
 const needed = (path: string) => [
@@ -34,11 +36,13 @@ test.each<[string, Partial<PolicyOptions>]>([
 
 test('A live document uses the bodies of the deployment.', () => {
   const document = { policies: [{ ...policy, key: 'body:a' }] }
-  expect(expectedBy(() => parseConfig(withDocument(document, { policies: [] })))).toEqual(
-    needed('policies[0].key'),
-  )
   expect(
-    expectedBy(() => parseConfig(withDocument(document, { policies: [], use: [bodies()] }))),
+    expectedBy(() => parseConfig(withDocument(document, { policies: [] }), inGateway)),
+  ).toEqual(needed('policies[0].key'))
+  expect(
+    expectedBy(() =>
+      parseConfig(withDocument(document, { policies: [], use: [bodies()] }), inGateway),
+    ),
   ).toEqual([])
 })
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { ConfigOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
+import { inGateway } from '../../../../src/features/in-gateway.ts'
 import { KEY, problems, shield, valid } from '../../../support/parse.ts'
 
 const SETS =
@@ -9,7 +10,7 @@ const SETS =
 describe('settings other than policies', () => {
   test('A shield counts by address unless it has a key.', () => {
     const parsed = (change: object) =>
-      parseConfig({ policies: [valid], shield: { ...shield, ...change } }).shield
+      parseConfig({ policies: [valid], shield: { ...shield, ...change } }, inGateway).shield
     const ip = { source: 'ip', v4: 32, v6: 64 }
     const common = { binding: 'SHIELD', limit: 100, accept: [] }
     expect(parsed({})).toEqual({ ...common, periodMs: 10_000, key: [ip] })
@@ -21,7 +22,7 @@ describe('settings other than policies', () => {
   })
 
   test('The default key of the live document contains the namespace.', () => {
-    const parsed = (change: object) => parseConfig({ policies: [valid], ...change })
+    const parsed = (change: object) => parseConfig({ policies: [valid], ...change }, inGateway)
     expect(parsed({}).namespace).toBeUndefined()
     expect(parsed({ namespace: 'shop-2' }).namespace).toBe('shop-2')
     const keyOf = (live: object, namespace?: string) => parsed({ live, namespace }).live!.key
@@ -31,7 +32,7 @@ describe('settings other than policies', () => {
   })
 
   test('The option headers defaults to draft-11, and accepts one set, several sets or none.', () => {
-    const parsed = (headers?: unknown) => parseConfig({ policies: [], headers }).headers
+    const parsed = (headers?: unknown) => parseConfig({ policies: [], headers }, inGateway).headers
     expect(parsed()).toEqual(['draft-11'])
     expect(parsed('github')).toEqual(['github'])
     expect(parsed(['draft-7', { prefix: 'X-RateLimit-', reset: 'iso' }])).toHaveLength(2)
@@ -39,7 +40,7 @@ describe('settings other than policies', () => {
   })
 
   test('The live document comes from Redis or KV.', () => {
-    const live = (live: object) => parseConfig({ policies: [valid], live }).live
+    const live = (live: object) => parseConfig({ policies: [valid], live }, inGateway).live
     expect(live({ from: 'redis' })).toEqual({ from: 'redis', key: 'sluice:live', everyMs: 30_000 })
     expect(live({ from: 'kv:RULES', key: 'a', every: '1s' })).toEqual({
       ...{ from: 'kv:RULES', key: 'a', everyMs: 1000 },
@@ -75,7 +76,7 @@ describe('the problems of the configuration', () => {
     [{ policies: [valid, valid] }, 'policies[1].name: a name that no other policy has | "a"'],
     [
       { policies: [], orgin: 'x' },
-      'orgin: one of the fields origin, originTimeout, policies, allow, deny, tables, live, api, clientAddress, caseSensitivePaths, apiKeys, headers, cors, refusal, deadline, clock, denialCache, shield, batching, store, namespace, hashKeys, degradedHeader, use, accept | "x"',
+      'orgin: one of the fields origin, originTimeout, policies, allow, deny, tables, api, clientAddress, caseSensitivePaths, apiKeys, headers, cors, refusal, deadline, clock, denialCache, batching, store, namespace, hashKeys, degradedHeader, use, expect, accept, live, shield | "x"',
     ],
     [
       { policies: [], origin: 'example.com' },
@@ -195,21 +196,23 @@ describe('a table of plans by api-key', () => {
   test.each([digest, digest.toUpperCase(), `sha256:${digest}`])(
     'A table accepts %s as the digest of an API key.',
     (name) => {
-      expect(parseConfig(config({ [name]: 'pro' })).tables).toEqual({
+      expect(parseConfig(config({ [name]: 'pro' }), inGateway).tables).toEqual({
         customers: { [digest]: 'pro' },
       })
     },
   )
 
   test('A table that contains an API key itself is refused with a message that explains how to hash it and does not show it.', () => {
-    const parse = () => parseConfig(config({ [digest]: 'pro', 'live-key-0001': 'pro' }))
+    const parse = () => parseConfig(config({ [digest]: 'pro', 'live-key-0001': 'pro' }), inGateway)
     expect(parse).toThrow(/^tables\.customers: expected .*printf %s "\$KEY" \| sha256sum.*entry 2/)
     expect(parse).not.toThrow(/live-key/)
   })
 
   test('A table that is not looked up by API key keeps its names as written.', () => {
     const tables = { customers: { Acme: 'pro' } }
-    expect(parseConfig(config(tables.customers, 'header:x-customer')).tables).toEqual(tables)
+    expect(parseConfig(config(tables.customers, 'header:x-customer'), inGateway).tables).toEqual(
+      tables,
+    )
   })
 })
 

@@ -1,6 +1,7 @@
 /** The configuration of refusals, and of conditions on bots and queries. */
 import { describe, expect, test } from 'vitest'
-import { parseConfig, withDocument } from '../../../../src/core/config/parse.ts'
+import { parseConfig } from '../../../../src/core/config/parse.ts'
+import { withDocument } from '../../../../src/features/live/document.ts'
 import { refusals } from '../../../../src/features/refusals/index.ts'
 import { createAppLimiter } from '../../../../src/hosts/app/app-limiter.ts'
 import { errorOf, expectedBy } from '../../../support/parse.ts'

@@ -2,12 +2,17 @@
 import { describe, expect, test } from 'vitest'
 import type { ConfigOptions, PolicyOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
+import { bans } from '../../../../src/features/bans/index.ts'
 import { bodies } from '../../../../src/features/bodies/index.ts'
+import { concurrency } from '../../../../src/features/concurrency/index.ts'
 import { jwt } from '../../../../src/features/jwt/index.ts'
 import { leases } from '../../../../src/features/leases/index.ts'
+import { live } from '../../../../src/features/live/index.ts'
 import { overrides } from '../../../../src/features/overrides/index.ts'
 import { refusals } from '../../../../src/features/refusals/index.ts'
 import { cluster, shards } from '../../../../src/features/shards/index.ts'
+import { shield as shieldFeature } from '../../../../src/features/shield/index.ts'
+import { slidingLog } from '../../../../src/features/sliding-log/index.ts'
 import { createAppLimiter } from '../../../../src/hosts/app/app-limiter.ts'
 import { createGateway } from '../../../../src/hosts/worker/gateway.ts'
 import { errorOf, problems, shield, valid } from '../../../support/parse.ts'
@@ -16,10 +21,15 @@ const limit = { claim: 'rate', max: 9, otherwise: 1 }
 const lease = { max: 10, ttl: '1s' } as const
 const made = {
   jwt: jwt({ secret: 'JWT_SECRET' }),
+  bans: bans(),
   bodies: bodies(),
+  concurrency: concurrency(),
   leases: leases(),
+  live: live(),
   overrides: overrides(),
   refusals: refusals(),
+  shield: shieldFeature(),
+  slidingLog: slidingLog(),
 }
 const all = Object.values(made)
 
@@ -28,7 +38,8 @@ const problemsOfApp = (config: object) =>
   (errorOf(() => createAppLimiter(config as never))?.problems ?? []).map(
     ({ path, expected }) => `${path}: ${expected}`,
   )
-const needed = (name: string) => `use: [${name}()], with import { ${name} } from 'sluice/${name}'`
+const needed = (name: string) =>
+  `use: [${name}()], with import { ${name} } from 'sluice/${name === 'slidingLog' ? 'sliding-log' : name}'`
 
 test.each<[keyof typeof made, string, object, object?]>([
   ['jwt', 'policies[0].key', { key: 'jwt:sub' }],
@@ -42,13 +53,17 @@ test.each<[keyof typeof made, string, object, object?]>([
     { tables: { a: {} } },
   ],
   ['jwt', 'policies[0].limit', { limit }],
-  ['jwt', 'shield.key', {}, { shield: { ...shield, key: 'jwt:sub' } }],
   ['bodies', 'policies[0].key', { key: 'body:params.name' }],
   ['bodies', 'policies[0].match', { match: { body: { method: 'call' } } }],
   ['bodies', 'policies[0].cost', { cost: { usage: 'tokens', max: 9 } }],
   ['bodies', 'policies[0].reserve', { reserve: [{ match: { body: { a: true } }, share: 0.5 }] }],
   ['bodies', 'allow', {}, { allow: { body: { a: true } } }],
+  ['bans', 'policies[0].penalty', { penalty: 'manual' }],
+  ['concurrency', 'policies[0].algorithm', { algorithm: 'concurrency' }],
   ['leases', 'policies[0].lease', { lease }],
+  ['live', 'live', {}, { live: { from: 'redis' } }],
+  ['shield', 'shield', {}, { shield }],
+  ['slidingLog', 'policies[0].algorithm', { algorithm: 'sliding-log' }],
   ['overrides', 'policies[0].overrides', { overrides: true }],
   ['refusals', 'policies[0].refusal', { refusal: { status: 503 } }],
   ['refusals', 'refusal', {}, { refusal: { status: 503 } }],
@@ -59,6 +74,11 @@ test.each<[keyof typeof made, string, object, object?]>([
     `${path}: ${needed(name)}`,
   ])
   if (path !== 'allow') expect(problemsOfApp({ ...config, use: all })).toEqual([])
+})
+
+test('The key of the shield needs jwt(), too.', () => {
+  const config = { policies: [valid], shield: { ...shield, key: 'jwt:sub' } }
+  expect(problemsOfApp({ ...config, use: [made.shield] })).toEqual([`shield.key: ${needed('jwt')}`])
 })
 
 test('Each missing feature is one error, at the first field that needs it.', () => {
@@ -93,7 +113,7 @@ describe('The gateway', () => {
     const policies = [{ ...policy, refusal: { status: 200 } }]
     const error = errorOf(() => createGateway({ origin: 'zone', policies } as never))
     expect(error?.message).toBe(
-      'policies[0].refusal.status: expected a whole number from 400 to 599, got 200 (in "a")',
+      'policies[0].refusal.status: expected a whole number from 400 to 599 (200 only with body: "json-rpc" or "graphql"), got 200 (in "a")',
     )
   })
 })

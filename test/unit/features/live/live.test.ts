@@ -3,6 +3,7 @@ import { StoreError } from '../../../../src/core/base/errors.ts'
 import type { ConfigOptions } from '../../../../src/core/config/options.ts'
 import { createLimiter } from '../../../../src/core/create.ts'
 import { jwt } from '../../../../src/features/jwt/index.ts'
+import { live } from '../../../../src/features/live/index.ts'
 import { createLive } from '../../../../src/features/live/live.ts'
 import { createAppLimiter } from '../../../../src/hosts/app/app-limiter.ts'
 import { viewOnCloudflare } from '../../../support/view-on-cloudflare.ts'
@@ -157,7 +158,7 @@ test('New policies do not download the keys of an issuer again.', async () => {
   const policy = { name: 'per-user', limit: 5, window: '1m', key: 'jwt:sub' } as const
   const options = {
     policies: [policy],
-    use: [jwt({ jwks: 'https://issuer.example.com/keys' })],
+    use: [jwt({ jwks: 'https://issuer.example.com/keys' }), live()],
     live: { from: 'kv:RULES', every: 1 },
   } as const
   const { config, rulesOf } = createLimiter(options)
@@ -184,7 +185,11 @@ test('New policies do not download the keys of an issuer again.', async () => {
 
 test('The problems of a document name its policies, and what the host lacks.', async () => {
   const old = { name: 'old', limit: 1, window: '1m' } as const
-  const options: ConfigOptions = { policies: [old], live: { from: 'kv:RULES', every: 1 } }
+  const options: ConfigOptions = {
+    policies: [old],
+    live: { from: 'kv:RULES', every: 1 },
+    use: [live()],
+  }
   const problemOf = async (policy: object) => {
     const lines: string[] = []
     const spy = vi.spyOn(console, 'error').mockImplementation((line) => void lines.push(line))

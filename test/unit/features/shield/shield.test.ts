@@ -11,6 +11,7 @@ import { createDenialCache } from '../../../../src/core/decide/denial-cache.ts'
 import type { LimiterParts, Question } from '../../../../src/core/decide/question.ts'
 import { createLocalStore } from '../../../../src/core/fallback/local.ts'
 import { hashedSubjects } from '../../../../src/core/program/subject.ts'
+import { inGateway } from '../../../../src/features/in-gateway.ts'
 import { createShield } from '../../../../src/features/shield/shield.ts'
 import { createMatcher } from '../../../support/create-matcher.ts'
 import { fallbackOver } from '../../../support/with-fallback.ts'
@@ -31,7 +32,7 @@ describe('the shield', () => {
   let now = 0
   const made = () => {
     lines.length = 0
-    const config = parseConfig({ policies: [policy], shield }).shield!
+    const config = parseConfig({ policies: [policy], shield }, inGateway).shield!
     return createShield(
       config,
       (event, code) => void lines.push(`${event} ${code}`),

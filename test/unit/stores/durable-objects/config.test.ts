@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import type { ConfigOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import type { StoreRequest } from '../../../../src/core/connection/store.ts'
+import { inGateway } from '../../../../src/features/in-gateway.ts'
 import { cluster, shards } from '../../../../src/features/shards/index.ts'
 import { createGateway, rateLimiter } from '../../../../src/index.ts'
 import { durableObjects } from '../../../../src/stores/durable-objects/index.ts'
@@ -44,7 +45,9 @@ test('The health of a Worker without the binding names it.', async () => {
 })
 
 test('Policies, leases of policies and live policies in KV are valid.', () => {
-  expect(() => parseConfig({ store, policies, live: { from: 'kv:POLICIES' } })).not.toThrow()
+  expect(() =>
+    parseConfig({ store, policies, live: { from: 'kv:POLICIES' } }, inGateway),
+  ).not.toThrow()
 })
 
 test.each([

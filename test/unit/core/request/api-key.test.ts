@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
+import { createApiKey } from '../../../../src/core/request/api-key.ts'
 import { UNREADABLE, UNVERIFIED } from '../../../../src/core/request/source.ts'
-import { createApiKey } from '../../../../src/features/credentials/api-key.ts'
 import { seenWith } from '../../../support/issuer.ts'
 
 const digest = (key: string) => createHash('sha256').update(key).digest('hex')

@@ -1,11 +1,19 @@
+/** The field of a configuration that `shield()` adds. */
 import * as v from 'valibot'
-import { parseDuration } from '../../base/duration.ts'
-import { type Key, type KeyPart, key } from './key.ts'
-import { accept, type Input, named, object, pattern, whole } from './shapes.ts'
+import { parseDuration } from '../../core/base/duration.ts'
+import { type Key, type KeyPart, key } from '../../core/config/schema/key.ts'
+import {
+  accept,
+  type Input,
+  named,
+  object,
+  pattern,
+  whole,
+} from '../../core/config/schema/shapes.ts'
 
 const PERIODS = [10_000, 60_000]
 
-const fields = <Context>() => ({
+const shieldFields = <Context>() => ({
   /** Name of the binding in wrangler.toml, such as `'SHIELD'`. Required. */
   binding: pattern('the name of a binding like "SHIELD"', /^[A-Za-z_]\w*$/),
   /** Requests in a period: a whole number, at least 1. Must equal `limit` in wrangler.toml. Required. */
@@ -29,14 +37,14 @@ const fields = <Context>() => ({
  * location separately. Use it against floods, with a limit far above what the policies admit.
  */
 export interface ShieldOptions<Context = unknown>
-  extends Input<ReturnType<typeof fields<Context>>> {}
+  extends Input<ReturnType<typeof shieldFields<Context>>> {}
 
 /** Parsed `ShieldOptions`. */
 export type Shield = v.InferOutput<typeof shield>
 
-export const shield = named<ShieldOptions>()(
+const shield = named<ShieldOptions>()(
   v.pipe(
-    object(fields, ({ key }, problem) => {
+    object(shieldFields, ({ key }, problem) => {
       key?.forEach(({ source }, index) => {
         if (source.startsWith('path')) problem(['key', index], 'a part other than the path')
       })
@@ -44,3 +52,8 @@ export const shield = named<ShieldOptions>()(
     v.transform(({ period, ...rest }) => ({ ...rest, periodMs: period })),
   ),
 )
+
+export const settings = <Context>() => ({
+  /** Cloudflare's rate limit binding in front of Redis, against floods. Requires `shield()`. Defaults to none. */
+  shield: v.optional(shield as v.GenericSchema<ShieldOptions<Context>, Shield>),
+})

@@ -1,6 +1,6 @@
-import { sha256 } from '../../core/base/digest.ts'
-import { oncePerRequest } from '../../core/request/memo.ts'
-import type { RequestView } from '../../core/request/view.ts'
+import { sha256 } from '../base/digest.ts'
+import { oncePerRequest } from './memo.ts'
+import type { RequestView } from './view.ts'
 
 /** Shorter tokens are ignored, because they could be guessed. */
 const MIN_LENGTH = 16

@@ -1,16 +1,10 @@
-import { sha256 } from '../../core/base/digest.ts'
-import type { Log } from '../../core/base/log.ts'
-import type { Unusable } from '../../core/base/unusable.ts'
-import type { ApiKeys } from '../../core/config/schema/credentials.ts'
-import { oncePerRequest } from '../../core/request/memo.ts'
-import {
-  hasAtMostBearer,
-  looksLikeJwt,
-  readFirst,
-  UNREADABLE,
-  UNVERIFIED,
-} from '../../core/request/source.ts'
-import type { RequestView } from '../../core/request/view.ts'
+import { sha256 } from '../base/digest.ts'
+import type { Log } from '../base/log.ts'
+import type { Unusable } from '../base/unusable.ts'
+import type { ApiKeys } from '../config/schema/credentials.ts'
+import { oncePerRequest } from './memo.ts'
+import { hasAtMostBearer, looksLikeJwt, readFirst, UNREADABLE, UNVERIFIED } from './source.ts'
+import type { RequestView } from './view.ts'
 
 /**
  * Creates a reader of API keys. It returns the SHA-256 of the key in hex, so that the key itself reaches neither the store nor a log, or

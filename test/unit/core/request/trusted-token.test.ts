@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { isTrustedProxy } from '../../../../src/features/credentials/trusted-token.ts'
+import { isTrustedProxy } from '../../../../src/core/request/trusted-token.ts'
 import { seenWith } from '../../../support/issuer.ts'
 
 const one = 'the-first-token-0001'

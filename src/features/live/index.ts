@@ -1,0 +1,53 @@
+/** `sluice/live`: policies from a document in Redis or KV, without a deployment. */
+import { databasesOf } from '../../core/config/feature.ts'
+import type { Config } from '../../core/config/parse.ts'
+import { createUpstashReader } from '../../core/connection/upstash/upstash.ts'
+import { databaseFrom } from '../../core/decide/database.ts'
+import type { Rules } from '../../core/decide/question.ts'
+import type { Feature, Stages } from '../../core/feature.ts'
+import type { RuntimeContext } from '../../core/request/view.ts'
+import { declaration } from './declaration.ts'
+import { withDocument } from './document.ts'
+import { createLive } from './live.ts'
+
+/**
+ * Lets a configuration have the field `live`. `createGateway` has this feature by default.
+ * @example
+ * rateLimiter({
+ *   policies: [{ name: 'per-ip', limit: 100, window: '1m' }],
+ *   live: { from: 'redis' },
+ *   use: [live()],
+ * })
+ */
+export const live = (): Feature => ({
+  ...declaration,
+  compile({ config, log }) {
+    const { live } = config
+    if (!live) return {}
+    return {
+      rules: ({ own, options, compile, observer }) =>
+        createLive<Rules>({
+          live,
+          fallback: own,
+          compile: (document) => compile(withDocument(document, options)),
+          read: (runtime) => read(live, config, runtime, observer),
+          log,
+        }),
+    }
+  },
+})
+
+/** Reads the text of the document. Of several databases the first one has it. */
+async function read(
+  { from, key }: NonNullable<Config['live']>,
+  config: Config,
+  { env }: RuntimeContext,
+  observer: Stages['observer'],
+): Promise<string | null> {
+  if (from === 'redis') {
+    const database = databaseFrom(config, env, databasesOf(config)[0])
+    return createUpstashReader({ ...database, observer })(key)
+  }
+  const namespace = env[from.slice('kv:'.length)] as { get(key: string): Promise<string | null> }
+  return namespace.get(key)
+}
