@@ -6,6 +6,9 @@ import { pageModule } from './cli/dashboard/bundle.ts'
 const entries = {
   index: 'src/index.ts',
   client: 'src/client/client.ts',
+  'better-auth': 'src/adapters/better-auth.ts',
+  'express-rate-limit': 'src/adapters/express-rate-limit.ts',
+  nest: 'src/adapters/nest.ts',
   lint: 'src/lint/lint.ts',
   observe: 'src/features/observe/index.ts',
   bodies: 'src/features/bodies/index.ts',

@@ -67,6 +67,14 @@ const rooms: Record<string, Room> = {
     packages: ['hono'],
   },
   'hosts/node': { rooms: [...core('base', 'config', 'request'), 'hosts/app'] },
+  adapters: {
+    rooms: [
+      'core',
+      ...core('base', 'config', 'connection', 'program', 'decide'),
+      ...['bans', 'sliding-log'].map((name) => `features/${name}`),
+      'hosts/app',
+    ],
+  },
   client: { rooms: ['core/base', 'api', 'features/overrides'] },
   lint: {
     rooms: [...core('base', 'config', 'request', 'program'), 'features'],

@@ -638,8 +638,37 @@ const apiMutants: Mutant[] = [
   ),
 ]
 
+const adapters = 'test/unit/adapters'
+const adapterMutants: Mutant[] = [
+  mutantsOf('src/adapters/better-auth.ts', adapters)(
+    'a wait is shorter than announced',
+    'inSeconds(retryAfterMs ?? windowMs)',
+    'Math.floor((retryAfterMs ?? windowMs) / 1000) - 1',
+    'better-auth',
+  ),
+  mutantsOf('src/adapters/express-rate-limit.ts', adapters)(
+    'stores with other prefixes share their counters',
+    'take(this.#ready, this.prefix + key)',
+    'take(this.#ready, key)',
+    'express-rate-limit',
+  ),
+  mutantsOf('src/adapters/nest.ts', adapters)(
+    'the hits before a short block count after it',
+    'bannedForMs === blockDuration && blockDuration < ttl',
+    'false',
+    'nest',
+  ),
+  mutantsOf('src/adapters/counter.ts', adapters)(
+    'without Redis nothing is counted',
+    'fallback: true,',
+    'fallback: false,',
+    'better-auth',
+  ),
+]
+
 /** Mutants of `src/features/observe/`, `src/features/bodies/`, `src/features/graphql/`, `src/features/jwt/`, `src/hosts/node/`, `src/client/`, `src/lint/` and `src/api/`. */
 export const featuresMutants: Mutant[] = [
+  ...adapterMutants,
   ...observeMutants,
   ...bodiesMutants,
   ...jwtMutants,

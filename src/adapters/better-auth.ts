@@ -1,0 +1,43 @@
+/** `sluice/better-auth`: counts the rate limits of Better Auth. */
+import { slidingLog } from '../features/sliding-log/index.ts'
+import { type AdapterOptions, createCounter, inSeconds } from './counter.ts'
+
+export type { AdapterOptions } from './counter.ts'
+
+/** The storage that `rateLimit.customStorage` of Better Auth expects. */
+export interface BetterAuthStorage {
+  /**
+   * Counts a request, in one atomic call. Without Redis the isolate counts.
+   * @param rule the window in seconds, and the requests that it admits
+   * @returns whether the request may pass; otherwise the seconds to wait
+   */
+  consume: (
+    key: string,
+    rule: { window: number; max: number },
+  ) => Promise<{ allowed: boolean; retryAfter: number | null }>
+}
+
+/** The largest limit of the exact algorithm. */
+const MOST_EXACT = 10_000
+
+/**
+ * Creates the rate limit storage of Better Auth 1.7 and later: at most `max` requests pass in any `window`, however many instances of the
+ * app there are.
+ * @throws {ConfigError} immediately, if an option is invalid
+ * @example
+ * export const auth = betterAuth({ rateLimit: { enabled: true, customStorage: sluiceStorage() } })
+ */
+export function sluiceStorage(options: AdapterOptions = {}): BetterAuthStorage {
+  const counter = createCounter(options, 'better-auth', { byDefault: [slidingLog()] })
+  return {
+    async consume(key, { window, max }) {
+      const limit = Math.floor(max)
+      if (limit < 1) return { allowed: false, retryAfter: Math.ceil(window) }
+      const algorithm = limit > MOST_EXACT ? 'sliding-window' : 'sliding-log'
+      const windowMs = Math.max(1, Math.round(window * 1000))
+      const terms = { algorithm, limit, window: windowMs } as const
+      const { allowed, retryAfterMs } = await counter.take(terms, key)
+      return { allowed, retryAfter: allowed ? null : inSeconds(retryAfterMs ?? windowMs) }
+    },
+  }
+}

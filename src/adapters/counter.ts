@@ -1,0 +1,98 @@
+/** Counts the keys of another rate limiter, with the terms that it sets for each call. */
+import type { LimitState } from '../core/base/decision.ts'
+import { StoreError } from '../core/base/errors.ts'
+import { Recent } from '../core/base/recent.ts'
+import { isCloudflare } from '../core/base/runtime.ts'
+import type { ConfigOptions, PolicyOptions } from '../core/config/options.ts'
+import { type Policy, parseConfig } from '../core/config/parse.ts'
+import { createLimiter, type Host } from '../core/create.ts'
+import { prepare } from '../core/decide/decide.ts'
+import { limitState } from '../core/decide/limit.ts'
+import { type Operation, operate, refund } from '../core/decide/operate.ts'
+import type { Match } from '../core/program/match.ts'
+import { variablesFor } from '../hosts/app/variables.ts'
+
+/** Where an adapter counts. The fields are those of a configuration (docs/reference/configuration.md). */
+export interface AdapterOptions
+  extends Pick<
+    ConfigOptions,
+    'store' | 'namespace' | 'hashKeys' | 'clock' | 'deadline' | 'batching' | 'use'
+  > {
+  /** Variables and bindings, such as `env` of `cloudflare:workers`. Defaults to the variables of the process. */
+  env?: object
+}
+
+/** The terms of a quota. */
+export type CounterTerms = Pick<PolicyOptions, 'algorithm' | 'limit' | 'window' | 'penalty'>
+
+/** The most sets of terms that are kept parsed. */
+const MAX_TERMS = 1_000
+
+/** Keeps the runtime alive until a promise settles. Without it no call is shared, which in Workers would outlive its request. */
+const waitUntil = (promise: Promise<unknown>) => void promise.catch(() => {})
+const batched = isCloudflare() ? {} : { waitUntil }
+
+/**
+ * @param name names the counters in Redis
+ * @param host the features and the parts of the script that the adapter needs
+ * @throws {ConfigError} immediately, if an option is invalid
+ */
+export function createCounter(
+  { env, ...options }: AdapterOptions,
+  name: string,
+  host: Pick<Host, 'byDefault' | 'lua'>,
+) {
+  const limiter = createLimiter({ ...options, policies: [] }, host)
+  const known = new Recent<Policy>(MAX_TERMS)
+
+  function matchOf(terms: CounterTerms, key: string): Match {
+    const id = JSON.stringify(terms)
+    let policy = known.get(id)
+    if (!policy) {
+      const policies = [{ name, key: 'global', ...terms }]
+      policy = parseConfig({ ...options, policies }, host.byDefault).policies[0]!
+      known.set(id, policy)
+    }
+    return { policy, partitionKey: [['key', key]], cost: policy.cost.otherwise }
+  }
+  const partsOf = () => limiter.partsOf(variablesFor(env))
+
+  return {
+    /** Takes one unit, in one atomic call. Without Redis the isolate counts. */
+    async take(terms: CounterTerms, key: string): Promise<LimitState> {
+      const match = matchOf(terms, key)
+      const parts = partsOf()
+      const prepared = await prepare({ matched: { policies: [match] } }, parts)
+      if ('decision' in prepared) return prepared.decision.limits[0]!
+      const { deadlineMs } = match.policy
+      const reply = await parts.store.decide(prepared.requests, {
+        deadlineMs,
+        fallback: true,
+        ...batched,
+      })
+      const { fallback, ...state } = reply.states[0]![0]!
+      return limitState(match, state)
+    },
+
+    /** @throws {StoreError} if Redis does not answer */
+    async operate(
+      mode: Extract<Operation['mode'], 'peek' | 'reset'>,
+      terms: CounterTerms,
+      key: string,
+    ) {
+      const status = await operate({ mode }, [matchOf(terms, key)], partsOf(), { waitUntil })
+      if (status instanceof StoreError) throw status
+      return status.limits[0]!
+    },
+
+    /** Returns one unit. @throws {StoreError} if Redis does not answer */
+    async giveBack(terms: CounterTerms, key: string): Promise<void> {
+      const matched = { policies: [matchOf(terms, key)] }
+      const refunded = await refund([{ matched }], partsOf(), { waitUntil })
+      if (refunded instanceof StoreError) throw refunded
+    },
+  }
+}
+
+/** Waits are announced in whole seconds, so that no client returns too early. */
+export const inSeconds = (ms: number) => Math.ceil(ms / 1000)

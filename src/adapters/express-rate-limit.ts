@@ -1,0 +1,73 @@
+/** `sluice/express-rate-limit`: a store for express-rate-limit. */
+import { MAX_PRODUCT } from '../core/config/schema/limit.ts'
+import { operators } from '../core/connection/upstash/script-text.ts'
+import { type AdapterOptions, type CounterTerms, createCounter } from './counter.ts'
+
+export type { AdapterOptions } from './counter.ts'
+
+export interface StoreOptions extends AdapterOptions {
+  /** Keeps the counters of several limiters apart, which would count each other's requests. Defaults to `'express:'`. */
+  prefix?: string
+}
+
+/** The hits of a client in the current window. */
+export interface ClientInfo {
+  totalHits: number
+  resetTime: Date | undefined
+}
+
+/**
+ * A store for express-rate-limit 6 and later. A window opens with the first request of a client. Each hit is one atomic call. Without Redis
+ * the process counts; `get`, `decrement` and `resetKey` reject with a `StoreError`.
+ * @example
+ * app.use(rateLimit({ windowMs: 60_000, limit: 100, store: new SluiceStore() }))
+ */
+export class SluiceStore {
+  readonly localKeys = false
+  readonly prefix: string
+  readonly #counter: ReturnType<typeof createCounter>
+  #terms: CounterTerms | undefined
+
+  /** @throws {ConfigError} if an option is invalid */
+  constructor({ prefix = 'express:', ...options }: StoreOptions = {}) {
+    this.prefix = prefix
+    this.#counter = createCounter(options, 'express-rate-limit', { lua: [operators] })
+  }
+
+  /** Called by express-rate-limit. */
+  init({ windowMs }: { windowMs: number }): void {
+    // The store only counts, and express-rate-limit compares. So the limit is out of reach.
+    const limit = Math.floor(MAX_PRODUCT / windowMs)
+    this.#terms = { algorithm: 'fixed-window', limit, window: windowMs }
+  }
+
+  async increment(key: string): Promise<ClientInfo> {
+    return infoOf(await this.#counter.take(this.#ready, this.prefix + key))
+  }
+
+  /** Resolves to `undefined` for a client without hits. */
+  async get(key: string): Promise<ClientInfo | undefined> {
+    const info = infoOf(await this.#counter.operate('peek', this.#ready, this.prefix + key))
+    return info.totalHits > 0 ? info : undefined
+  }
+
+  async decrement(key: string): Promise<void> {
+    await this.#counter.giveBack(this.#ready, this.prefix + key)
+  }
+
+  async resetKey(key: string): Promise<void> {
+    await this.#counter.operate('reset', this.#ready, this.prefix + key)
+  }
+
+  get #ready(): CounterTerms {
+    if (this.#terms) return this.#terms
+    throw new TypeError('SluiceStore: pass it to rateLimit({ store }), which sets the window')
+  }
+}
+
+function infoOf(state: { limit: number; remaining: number; resetAfterMs: number }): ClientInfo {
+  return {
+    totalHits: state.limit - state.remaining,
+    resetTime: new Date(Date.now() + state.resetAfterMs),
+  }
+}
