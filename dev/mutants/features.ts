@@ -638,27 +638,27 @@ const apiMutants: Mutant[] = [
   ),
 ]
 
-const adapters = 'test/unit/adapters'
+const inLibraries = 'test/unit/adapters'
 const adapterMutants: Mutant[] = [
-  mutantsOf('src/adapters/better-auth.ts', adapters)(
+  mutantsOf('src/adapters/better-auth.ts', inLibraries)(
     'a wait is shorter than announced',
     'inSeconds(retryAfterMs ?? windowMs)',
     'Math.floor((retryAfterMs ?? windowMs) / 1000) - 1',
     'better-auth',
   ),
-  mutantsOf('src/adapters/express-rate-limit.ts', adapters)(
+  mutantsOf('src/adapters/express-rate-limit.ts', inLibraries)(
     'stores with other prefixes share their counters',
     'take(this.#ready, this.prefix + key)',
     'take(this.#ready, key)',
     'express-rate-limit',
   ),
-  mutantsOf('src/adapters/nest.ts', adapters)(
+  mutantsOf('src/adapters/nest.ts', inLibraries)(
     'the hits before a short block count after it',
     'bannedForMs === blockDuration && blockDuration < ttl',
     'false',
     'nest',
   ),
-  mutantsOf('src/adapters/counter.ts', adapters)(
+  mutantsOf('src/adapters/counter.ts', inLibraries)(
     'without Redis nothing is counted',
     'fallback: true,',
     'fallback: false,',
