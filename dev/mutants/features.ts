@@ -176,6 +176,7 @@ const meter = mutantsOf('src/features/bodies/meter.ts', 'test/unit/features/bodi
 const allowance = mutantsOf('src/features/bodies/allowance.ts', 'test/unit/features/bodies')
 const json = mutantsOf('src/features/bodies/json.ts', 'test/unit/features/bodies')
 const jsonFlaw = mutantsOf('src/core/base/json-flaw.ts', 'test/unit/features/bodies')
+const refusalWriter = mutantsOf('src/features/refusals/write.ts', 'test/unit/hosts')
 const jitterMutant = mutantsOf('src/features/jitter/index.ts', 'test/unit/features/jitter')
 const quotaEndpoint = mutantsOf('src/features/quota/index.ts', 'test/unit/features/quota')
 const quotaCaller = mutantsOf('src/features/quota/caller.ts', 'test/unit/features/quota')
@@ -204,6 +205,12 @@ const bodiesMutants: Mutant[] = [
     'in-flight',
   ),
   inFlight('reads on without room', 'return hasRoom(MAX_BYTES)', 'return true', 'in-flight'),
+  refusalWriter(
+    'a notification gets the status 200',
+    'error?.isAnswer === false && ',
+    'false && ',
+    'refusals-by-protocol',
+  ),
   jitterMutant(
     'waits are rounded down',
     'Math.ceil(ms * factor)',

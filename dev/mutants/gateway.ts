@@ -233,6 +233,12 @@ export const gatewayMutants: Mutant[] = [
     'if (/^[',
     'overrides',
   ),
+  forwardAuth(
+    'a proxy admits a refused call of JSON-RPC',
+    'withoutBody(request), rules',
+    'request, rules',
+    'refusals-by-protocol',
+  ),
   forwardAuth('A proxy gets 403 for each refusal', "refused && rest !== ''", 'refused', 'refusals'),
   forwardAuth(
     'Envoy gets 403 for a 429',
