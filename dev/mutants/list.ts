@@ -6,6 +6,7 @@ import { featuresMutants } from './features.ts'
 import { gatewayMutants } from './gateway.ts'
 import { httpMutants } from './http.ts'
 import { limiterMutants } from './limiter.ts'
+import { lintMutants } from './lint.ts'
 import { luaMutants } from './lua.ts'
 import { matchMutants } from './match.ts'
 import type { Mutant } from './mutant.ts'
@@ -23,6 +24,7 @@ export const mutants: Mutant[] = [
   ...gatewayMutants,
   ...httpMutants,
   ...limiterMutants,
+  ...lintMutants,
   ...luaMutants,
   ...matchMutants,
   ...objectsMutants,

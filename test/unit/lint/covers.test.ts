@@ -33,6 +33,8 @@ const wider: [MatchOptions, MatchOptions][] = [
   [{ verifiedBot: ['AI Crawler', 'AI Search'] }, { verifiedBot: 'ai search' }],
   [{ botScore: { below: 30 } }, { botScore: { atLeast: 2, below: 30 } }],
   [{ ip: ['10.0.0.0/8', '2001:db8::/32'] }, { ip: '10.0.0.0/8' }],
+  [{ ip: '10.0.0.0/8' }, { ip: ['10.1.0.0/16', '10.2.3.4'] }],
+  [{ header: { 'x-a': 'free*' } }, { header: { 'x-a': ['freedom', 'free'] } }],
   [{ not: { path: '/a' } }, { not: [{ path: '/b' }, { path: '/a' }] }],
 ]
 /** Pairs in which neither condition covers the other. */
@@ -44,6 +46,7 @@ const beside: [MatchOptions, MatchOptions][] = [
   [{ header: { 'x-a': '*dom' } }, { header: { 'x-a': 'dom*' } }],
   [{ header: { 'x-a': 'a' } }, { header: { 'x-b': 'a' } }],
   [{ ip: '::/0' }, { ip: '10.0.0.1' }],
+  [{ ip: '10.1.0.0/16' }, { ip: '10.0.0.0/16' }],
   [{ query: { a: 'x' } }, { query: { A: 'x' } }],
   [{ asn: 64500 }, { asn: 64501 }],
   [{ verifiedBot: false }, { verifiedBot: true }],

@@ -1,6 +1,7 @@
 /** Laws of the expectations that the linter accepts and refuses. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import type { MatchOptions } from '../../../src/core/config/options.ts'
 import { parseConfig } from '../../../src/core/config/parse.ts'
 import type { State } from '../../../src/core/connection/algorithms/index.ts'
 import { compileCondition } from '../../../src/core/program/condition.ts'
@@ -68,6 +69,43 @@ test('Two conditions that the linter keeps apart match no request together.', ()
   })
   fc.assert(property, { numRuns: RUNS * 2 })
   expect(apart).toBeGreaterThan(RUNS / 20)
+})
+
+const disjointPairs: [MatchOptions, MatchOptions][] = [
+  [{ method: 'GET' }, { method: ['POST', 'PUT'] }],
+  [{ ip: '10.0.0.0/8' }, { ip: ['11.0.0.0/8', '2001:db8::/32'] }],
+  [{ host: 'a.test' }, { host: '*.a.test' }],
+  [{ path: '/a' }, { path: ['/b', '/a/:x', '/'] }],
+  [{ path: '/a/*' }, { path: '/b/*' }],
+  [{ header: { 'x-a': 'free' } }, { header: { 'X-A': ['pro', 'max'] } }],
+  [{ verifiedBot: true }, { verifiedBot: false }],
+  [{ botScore: { below: 30 } }, { botScore: { atLeast: 30 } }],
+  [{ not: { ip: '10.0.0.0/8' } }, { ip: '10.1.0.0/16' }],
+]
+const meetingPairs: [MatchOptions, MatchOptions][] = [
+  [{ method: 'GET' }, { path: '/a' }],
+  [{ ip: '10.0.0.0/8' }, { ip: '10.1.0.0/16' }],
+  [{ host: '*.a.test' }, { host: 'x.a.test' }],
+  [{ path: '/a' }, { path: ['/:x'] }],
+  [{ path: '/A/%62' }, { path: '/a/b' }],
+  [{ path: '/a' }, { path: '/a/*' }],
+  [{ header: { 'x-a': 'free' } }, { header: { 'x-a': 'free, pro' } }],
+  [{ header: { 'x-a': 'free' } }, { header: { 'x-a': 'f*' } }],
+  [{ botScore: { below: 30 } }, { botScore: { atLeast: 29 } }],
+  [{ not: { ip: '10.1.0.0/16' } }, { ip: '10.0.0.0/8' }],
+]
+const areDisjoint = (pair: [MatchOptions, MatchOptions]) => {
+  const policies = pair.map((match, n) => ({ name: `p${n}`, limit: 1, window: 1000, match }))
+  const [one, other] = parseConfig({ policies }).policies.map(({ match }) => match)
+  return [disjoint(one!, other!), disjoint(other!, one!)]
+}
+
+test.each(disjointPairs)('No request matches both %j and %j.', (...pair) => {
+  expect(areDisjoint(pair)).toEqual([true, true])
+})
+
+test.each(meetingPairs)('A request may match both %j and %j.', (...pair) => {
+  expect(areDisjoint(pair)).toEqual([false, false])
 })
 
 test('No policy bounds the request of a counterexample as the expectation demands.', async () => {

@@ -110,10 +110,10 @@ test.each<[string, ConfigOptions, Partial<ExpectOptions>, RegExp]>([
     /"a" and "b" may admit 398 together\.$/,
   ],
 ])('The counterexample of %s is named.', (_, config, change, message) => {
-  const finding = lint({ ...config, expect: { ...expected, ...change } }).at(-1)!
-  expect(finding.message).toMatch(message)
-  expect(finding.message).toContain('in 1m')
-  expect(finding.hint).toMatch(/^[A-Z].*[.]$/s)
+  const finding = lint({ ...config, expect: { ...expected, ...change } }).at(-1)
+  expect(finding).toMatchObject({ message: expect.stringMatching(message) })
+  expect(finding?.message).toContain('in 1m')
+  expect(finding?.hint).toMatch(/^[A-Z].*[.]$/s)
 })
 
 test('The hint of a limit that is too large names the largest one that fits.', () => {
