@@ -1,8 +1,5 @@
-import { credentialsOf, isRestUrl, variablesOf } from '../core/base/bindings.ts'
-import { databasesOf } from '../core/config/feature.ts'
-import type { Config } from '../core/config/parse.ts'
 import type { Limiter } from '../core/create.ts'
-import { databaseFrom } from '../core/decide/database.ts'
+import { missingDatabases } from '../core/decide/configured.ts'
 import type { RuntimeContext } from '../core/request/view.ts'
 import { callerOf, tokenOf } from './caller.ts'
 
@@ -22,7 +19,9 @@ type Env = RuntimeContext['env']
 export function createHealth({ config, log, rulesOf, partsOf }: Limiter) {
   /** @param noOrigin why requests cannot be forwarded, or `undefined` if they can */
   function misconfigured(env: Env, noOrigin: string | undefined): HealthProblem[] {
-    const problems = databasesOf(config).flatMap((store) => missingParts(config, env, store))
+    const problems = missingDatabases(config, env).map(
+      ({ got: _, ...missing }): HealthProblem => ({ code: 'not-configured', ...missing }),
+    )
     if (noOrigin) problems.push({ code: 'no-origin', variable: 'ORIGIN', detail: noOrigin })
     return problems
   }
@@ -46,7 +45,8 @@ export function createHealth({ config, log, rulesOf, partsOf }: Limiter) {
         return caller
       }
       const problems = misconfigured(env, noOrigin)
-      for (const { name, isOpen } of partsOf(env).databases) {
+      const isConfigured = missingDatabases(config, env).length === 0
+      for (const { name, isOpen } of isConfigured ? partsOf(env).databases : []) {
         if (isOpen()) problems.push({ code: 'circuit-open', store: name, detail: IS_OPEN })
       }
       const policies = caller && rulesOf({ ...runtime, context: undefined }).config.policies
@@ -58,30 +58,6 @@ export function createHealth({ config, log, rulesOf, partsOf }: Limiter) {
 }
 
 const IS_OPEN = 'The database failed repeatedly. Until it answers again, onStoreError decides.'
-
-/** What a database lacks. A client of the app may have its credentials from anywhere, but most have them from these variables. */
-function missingParts(config: Config, env: Env, store: string | undefined): HealthProblem[] {
-  const own = config.store?.own
-  if (own) return own.problems(env)
-  const { send, problem } = databaseFrom(config, env, store)
-  if (send) return []
-  const variables = variablesOf(store)
-  const { url, token } = credentialsOf(env, store)
-  const problems: HealthProblem[] = []
-  const add = (variable: string, detail: string) =>
-    problems.push({ code: 'not-configured', variable, detail })
-  if (!isRestUrl(url)) {
-    const example = 'https://eu1-name-12345.upstash.io'
-    add(variables.url, `Set it to the REST URL of the database, such as "${example}".`)
-  }
-  if (!token) add(variables.token, 'Set it to the REST token of the database.')
-  if (!config.store || problems[0]) return problems
-  // Anybody can read this, so it has no message of an error.
-  const detail = problem
-    ? 'The function in store failed. The log has its error (store-error).'
-    : 'The function in store returned no client of @upstash/redis with a URL and a token.'
-  return [{ code: 'not-configured', store, detail }]
-}
 
 function report(good: string, bad: string, problems: HealthProblem[], more: object = {}): Response {
   const failed = problems.length > 0

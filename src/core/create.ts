@@ -10,7 +10,12 @@ import { type Config, parseConfig } from './config/parse.ts'
 import { type ConnectionOptions, connect } from './connection/connection.ts'
 import { withDeadline } from './connection/deadline.ts'
 import type { OnRefund, Store } from './connection/store.ts'
-import { createUpstashStore, type UpstashStore } from './connection/upstash/upstash.ts'
+import {
+  createUpstashStore,
+  type UpstashDatabase,
+  type UpstashStore,
+} from './connection/upstash/upstash.ts'
+import { missingDatabases, notConfigured } from './decide/configured.ts'
 import { checkCounterConflicts } from './decide/counter-conflicts.ts'
 import { databaseFrom } from './decide/database.ts'
 import { createDenialCache } from './decide/denial-cache.ts'
@@ -128,12 +133,13 @@ export function createParts(
   function databaseOf(
     env: Bindings,
     name: string | undefined,
+    found: UpstashDatabase | undefined,
     fallback: Omit<FallbackOptions, 'onStoreError'>,
   ): Database {
     const upstash =
       own?.create(env, config) ??
       createUpstashStore({
-        ...databaseFrom(config, env, name),
+        ...found,
         clock,
         namespace,
         lua,
@@ -145,14 +151,19 @@ export function createParts(
     return stackOn(store, name, all, log, all, { ...fallback, onStoreError: named })
   }
 
-  function partsFor(env: Bindings, secret: string): DeployedParts {
+  function partsFor(
+    env: Bindings,
+    secret: string,
+    found: ReadonlyMap<string | undefined, UpstashDatabase>,
+    isLocal: boolean,
+  ): DeployedParts {
     const denialCache = config.denialCache ? createDenialCache() : undefined
     const onRefund: OnRefund = (subjects, error) => {
       denialCache?.forget(Date.now(), subjects)
       if (error) onStoreError(error)
     }
-    const fallback = { local: createLocalStore(), denialCache, onRefund }
-    const databases = names.map((name) => databaseOf(env, name, fallback))
+    const fallback = { local: createLocalStore(), denialCache, onRefund, isLocal }
+    const databases = names.map((name) => databaseOf(env, name, found.get(name), fallback))
     const stores = databases.map(({ store }) => store)
     const store = spread ? spread(stores, onRefund) : stores[0]!
     const hash = hashedSubjects(secret)
@@ -167,12 +178,22 @@ export function createParts(
   return (env) => {
     const given = env as Record<string, unknown>
     if (!values || variables.some((name, index) => given[name] !== values![index])) {
+      const found = new Map(
+        own ? [] : names.map((name) => [name, databaseFrom(config, env, name)] as const),
+      )
+      const missing = missingDatabases(config, env, (name) => found.get(name)!)
+      if (missing[0] && config.unconfigured !== 'local') throw notConfigured(missing)
+      if (missing[0]) {
+        const message = "no database: each isolate counts by itself, as unconfigured: 'local' says"
+        log('unconfigured', '', message)
+      }
       const { token } = credentialsOf(env, names[0])
       if (!env.SLUICE_SECRET && (names.length > 1 || (config.store && !token))) {
         const other = token ? 'the token of the first database' : 'a constant'
         log('no-secret', '', `set SLUICE_SECRET; until then ${other} replaces it`)
       }
-      parts = partsFor(env, env.SLUICE_SECRET || token || 'sluice')
+      const secret = env.SLUICE_SECRET || token || 'sluice'
+      parts = partsFor(env, secret, found, missing.length > 0)
       values = variables.map((name) => given[name])
     }
     if (!askShield) return parts

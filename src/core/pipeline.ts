@@ -1,8 +1,10 @@
 /** The life of a request in four steps: view, match, decide, settle. */
 import type { Decision } from './base/decision.ts'
+import { ConfigError } from './base/errors.ts'
 import { withResolvers } from './base/with-resolvers.ts'
 import type { Policy } from './config/parse.ts'
 import type { Limiter } from './create.ts'
+import { NotConfigured } from './decide/configured.ts'
 import { decide, knownRefusal, prepare } from './decide/decide.ts'
 import type { PolicyLimit } from './decide/limit.ts'
 import { observe } from './decide/observed.ts'
@@ -23,7 +25,7 @@ import { whenEnded } from './respond/body-end.ts'
 import { withCors } from './respond/cors.ts'
 import { withChanged } from './respond/own-fields.ts'
 import { refuse } from './respond/refusal.ts'
-import { decisionFields, refusal, withDecisionFields } from './respond/response.ts'
+import { decisionFields, problem, refusal, withDecisionFields } from './respond/response.ts'
 import { wouldRefuse } from './respond/shadow.ts'
 import type { Speculative } from './speculative.ts'
 
@@ -65,7 +67,11 @@ export async function checkRequest(
   if (answer) return answered(answer, new RequestView(request, runtime, config, readAddress))
   const verifying = stages.verify?.(request, runtime.env)
   const verified = verifying && (await verifying)
-  const parts = partsOf(runtime.env)
+  const parts = configured(partsOf, runtime.env)
+  if (parts instanceof NotConfigured) {
+    log('unconfigured', '', parts.message)
+    return answered(unconfigured(parts), new RequestView(request, runtime, config, readAddress))
+  }
   const startedAt = Date.now()
 
   const view = new RequestView(request, runtime, config, readAddress)
@@ -154,14 +160,33 @@ export function handle(
 
 const firstAnswer: PathHandler = async (path, request, runtime, limiter) => {
   for (const handler of limiter.stages.handlers ?? []) {
-    const answer = await handler(path, request, runtime, limiter)
-    if (answer) return answer
+    try {
+      const answer = await handler(path, request, runtime, limiter)
+      if (answer) return answer
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error
+      return unconfigured(error)
+    }
   }
   return undefined
 }
 
 /** The path as it was sent. Most URLs are not parsed for it. */
 const pathOf = (url: string) => (url.includes('/_sluice/') ? new URL(url).pathname : '')
+
+/** The parts of the limiter, or why there are none. */
+function configured(partsOf: Limiter['partsOf'], env: RuntimeContext['env']) {
+  try {
+    return partsOf(env)
+  } catch (error) {
+    if (error instanceof NotConfigured) return error
+    throw error
+  }
+}
+
+/** The answer without a database. It names variables, and not their values. */
+export const unconfigured = ({ message }: ConfigError): Response =>
+  problem(500, { title: 'Not configured', detail: message })
 
 /** A request that no policy applies to, because a feature has answered it. */
 const answered = (answer: Response, view: RequestView): CheckedRequest => ({

@@ -30,6 +30,8 @@ export interface FallbackOptions {
   onStoreError: (error: StoreError) => void
   /** Called after the refund of a late charge. */
   onRefund: OnRefund
+  /** True if the local store decides every policy, because there is no database. Defaults to false. */
+  isLocal?: boolean
 }
 
 /** The limits that a call has charged, each with the time of its charge, ms since the epoch. */
@@ -38,7 +40,7 @@ type Charged = Map<Limit, number>
 /** A store that answers calls with the option `fallback` by `onStoreError` of their policies if `store` fails. */
 export function withFallback(
   store: Store,
-  { local, denialCache, onStoreError, onRefund }: FallbackOptions,
+  { local, denialCache, onStoreError, onRefund, isLocal = false }: FallbackOptions,
 ): Store {
   /** Remembers a reply, in time or late: its refusals in the denial cache, and its states in the local store. */
   function learn(
@@ -72,7 +74,7 @@ export function withFallback(
     sentAt: number,
     options: StoreOptions,
   ): Promise<StoreReply> {
-    onStoreError(error)
+    if (!isLocal) onStoreError(error)
     const decidedAt = Date.now()
     const states: StoreState[][] = []
     for (const request of requests) states.push(await answerOne(request))
@@ -96,7 +98,7 @@ export function withFallback(
 
   /** `deny` refuses the request; otherwise the local store decides the limits with `local`. Shadow policies are ignored. */
   async function answerOne({ mode, limits }: StoreRequest): Promise<StoreState[]> {
-    const by = limits.map((limit) => fallbackOf(limit) ?? 'allow')
+    const by = limits.map((limit) => fallbackOf(limit, isLocal) ?? 'allow')
     const counted = by.includes('deny') ? [] : limits.filter((_, index) => by[index] === 'local')
     const request = { mode: mode === 'peek' ? mode : 'take', limits: counted } as const
     const { decidedAt, states } = await local.decide([request])
@@ -215,9 +217,9 @@ const isAllowed = ({ allowed }: StoreState) => allowed
 const hasPolicy = (limit: Limit): limit is PolicyLimit => 'policy' in limit
 
 /** The fallback of an enforced limit. */
-function fallbackOf(limit: Limit): Fallback | undefined {
+function fallbackOf(limit: Limit, isLocal: boolean): Fallback | undefined {
   if (!hasPolicy(limit) || limit.policy.mode !== 'enforce') return undefined
-  return limit.policy.onStoreError
+  return isLocal ? 'local' : limit.policy.onStoreError
 }
 
 const isFallen = (request: StoreRequest): request is Correction =>

@@ -1,10 +1,9 @@
 import type { Decision } from '../../core/base/decision.ts'
 import { readsBodies } from '../../core/config/feature.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
-import { createAppLimiter } from '../app/app-limiter.ts'
 import { sluiceOf } from '../app/sluice.ts'
 import type { NodeRequest } from './incoming.ts'
-import { ofNode } from './lacks.ts'
+import { createNodeLimiter } from './node-limiter.ts'
 import { type NodeResponse, serve } from './serve.ts'
 
 /** The parts of Fastify's request that the plugin uses. */
@@ -42,7 +41,7 @@ export type FastifyRateLimiter = (instance: InstanceOfFastify) => Promise<void>
  * Creates a Fastify plugin that limits requests in the hook `onRequest`. It answers 429 above a limit, and adds the `RateLimit` fields to
  * other responses. The decision is in `request.getDecorator<Decision>('rateLimit')`. The argument of key functions is Fastify's request.
  * The limiter applies to the instance that registers it and to the plugins inside of that instance.
- * @throws {ConfigError} immediately, if the configuration is invalid
+ * @throws {ConfigError} immediately, if the configuration is invalid, or the variables of the process name no database
  * @example
  * await app.register(fastifyRateLimiter({ clientAddress: 'socket', policies: [{ name: 'per-ip', limit: 100, window: '1m' }] }))
  */
@@ -50,7 +49,7 @@ export type FastifyRateLimiter = (instance: InstanceOfFastify) => Promise<void>
 export function fastifyRateLimiter<Context = any>(
   options: Omit<ConfigOptions<Context>, 'origin'>,
 ): FastifyRateLimiter {
-  const sluice = sluiceOf(createAppLimiter(options, ofNode))
+  const sluice = sluiceOf(createNodeLimiter(options))
 
   async function onRequest(
     request: RequestOfFastify & { rateLimit?: Decision },

@@ -1,8 +1,8 @@
 /** `sluice/next`: a rate limiter for `proxy.ts` of Next.js. */
 import type { Decision } from '../../core/base/decision.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
-import { createAppLimiter } from '../app/app-limiter.ts'
 import { sluiceOf } from '../app/sluice.ts'
+import { createKnowingLimiter } from './node-limiter.ts'
 
 /** The part of Next.js's `NextFetchEvent` that the limiter uses. */
 export interface ProxyEvent {
@@ -42,7 +42,7 @@ export function rateLimitProxy<
   options: Omit<ConfigOptions<Context>, 'origin'>,
   proxy: AdmittedProxy<Context, Event> = () => undefined,
 ): (request: Context, event: Event) => Promise<Response> {
-  const sluice = sluiceOf(createAppLimiter(options, lacks))
+  const sluice = sluiceOf(createKnowingLimiter(options, lacks))
 
   return async (request, event) => {
     const waitUntil = (promise: Promise<unknown>) => event.waitUntil(promise)

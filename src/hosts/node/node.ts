@@ -2,10 +2,9 @@
 import type { Decision } from '../../core/base/decision.ts'
 import { readsBodies } from '../../core/config/feature.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
-import { createAppLimiter } from '../app/app-limiter.ts'
 import { sluiceOf } from '../app/sluice.ts'
 import type { NodeRequest } from './incoming.ts'
-import { ofNode } from './lacks.ts'
+import { createNodeLimiter } from './node-limiter.ts'
 import { type NodeResponse, serve } from './serve.ts'
 
 export { type FastifyRateLimiter, fastifyRateLimiter } from './fastify.ts'
@@ -38,7 +37,7 @@ export interface NodeRateLimiter {
  * Creates a rate limiter for Express 4 and 5, and for plain `http`. It answers 429 above a limit, and sets the `RateLimit` fields of other
  * responses before the handler runs. The decision is in `req.rateLimit`. The argument of key functions is the request of the server.
  * `clientAddress` is required for policies that count client addresses. The URL and the token of the database are variables of the process.
- * @throws {ConfigError} immediately, if the configuration is invalid
+ * @throws {ConfigError} immediately, if the configuration is invalid, or the variables of the process name no database
  * @example
  * app.use(rateLimiter({ clientAddress: 'socket', policies: [{ name: 'per-ip', limit: 100, window: '1m' }] }))
  */
@@ -46,7 +45,7 @@ export interface NodeRateLimiter {
 export function rateLimiter<Context = any>(
   options: Omit<ConfigOptions<Context>, 'origin'>,
 ): NodeRateLimiter {
-  const sluice = sluiceOf(createAppLimiter(options, ofNode))
+  const sluice = sluiceOf(createNodeLimiter(options))
   const usesBodies = readsBodies(options)
 
   // Asynchronous, so that an error of `outgoingOf` is a rejection too: headers may have been sent before.

@@ -11,7 +11,7 @@ import type { ConfigOptions } from '../../core/config/options.ts'
 import { isOrigin } from '../../core/config/schema/config.ts'
 import { createLimiter } from '../../core/create.ts'
 import { readsBody } from '../../core/decide/settle.ts'
-import { handle, limitRequest } from '../../core/pipeline.ts'
+import { handle, limitRequest, unconfigured } from '../../core/pipeline.ts'
 import { normalizePath } from '../../core/request/path.ts'
 import type { RequestView } from '../../core/request/view.ts'
 import { withCors } from '../../core/respond/cors.ts'
@@ -157,7 +157,11 @@ export function createGateway(
 
   app.onError((error, c) => {
     log('error', error.name, error instanceof ConfigError ? error.message : 'a request failed')
-    return withOwnCors(c, problem(500, { title: 'Internal Server Error' }))
+    const answer =
+      error instanceof ConfigError
+        ? unconfigured(error)
+        : problem(500, { title: 'Internal Server Error' })
+    return withOwnCors(c, answer)
   })
   const { fetch } = app
   app.fetch = (request, ...rest) => {

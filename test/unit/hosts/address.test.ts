@@ -16,6 +16,7 @@ test.each([
 ] as const)('The gateway reads the client address once with the key %s.', async (key) => {
   let reads = 0
   const gateway = createGateway({
+    unconfigured: 'local',
     origin: `http://127.0.0.1:${(origin.address() as AddressInfo).port}`,
     clientAddress: () => {
       reads += 1

@@ -133,12 +133,13 @@ describe('options that make limits inexact', () => {
 test.each([
   ['without URL and token', {}],
   ['with a URL of the Redis protocol', { UPSTASH_REDIS_REST_URL: 'rediss://h:1' }],
-])('A client %s is a store error, and onStoreError answers.', async (_, env) => {
+])('A client %s is no database: the answer is 500.', async (_, env) => {
   const store = upstash((given) => WorkersRedis.fromEnv(given, exactOptions))
   const all = [{ ...policies[0]!, onStoreError: 'deny' as const }]
   const sluice = createSluice({ ...options, store, policies: all })
-  const { decision } = await sluice.check(request(), { env, remoteAddress: '203.0.113.5' })
-  expect(decision).toMatchObject({ reason: 'store-error', fallback: 'deny' })
+  const { response } = await sluice.check(request(), { env, remoteAddress: '203.0.113.5' })
+  expect(response?.status).toBe(500)
+  expect(await response?.text()).toContain('UPSTASH_REDIS_REST_TOKEN')
 })
 
 test('The error of a call contains no part of its command.', async () => {

@@ -146,6 +146,11 @@ const configFields = <Context>() => ({
    */
   store: v.optional(madeBy<StoreClient>('upstash', 'connect')),
   /**
+   * What happens without a database, because its variables are missing or invalid. `'error'` answers each request with 500 and names the
+   * variable; `sluice/node` fails when it starts. `'local'` lets each isolate count by itself, for previews. Defaults to `'error'`.
+   */
+  unconfigured: v.optional(oneOf('error', 'local'), 'error'),
+  /**
    * A part of every key in Redis: 1 to 32 lower-case letters, digits or `-`. Applications that use one database, such as staging and
    * production, need different namespaces; otherwise their policies of the same name share counters. A change of the namespace resets
    * all quotas. Defaults to none.

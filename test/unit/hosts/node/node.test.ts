@@ -25,12 +25,11 @@ const single = { ...policy, limit: 1 }
 const statusOf = async (url: string, init?: RequestInit) => (await fetch(url, init)).status
 
 describe.each(nodeServers)('a limiter in %s', (_name, start) => {
-  test('The error of a missing clientAddress names the remedy.', async () => {
-    vi.spyOn(console, 'error').mockImplementation(() => {})
+  test('Without clientAddress it does not start, and the error names the remedy.', async () => {
     const { clientAddress: _, ...options } = configOf({ policies: [policy] })
-    const response = await fetch(await start(options))
-    expect(response.status).toBe(500)
-    expect(await response.text()).toContain('forwardedFor')
+    await expect(async () => start(options)).rejects.toThrow('forwardedFor')
+    const byKey = { ...options, policies: [{ ...policy, key: 'header:x-user' as const }] }
+    expect(await statusOf(await start(byKey))).toBe(200)
   })
 
   test('A client that disconnects before a status is sent counts as 499.', async () => {
@@ -184,8 +183,10 @@ describe('a limiter in Express', () => {
 describe('a limiter in plain http', () => {
   test('With next, an error goes to next, and a refused request does not call it.', async () => {
     const errors: unknown[] = []
-    const { clientAddress: _, ...options } = configOf({ policies: [policy] })
-    const limit = rateLimiter(options)
+    const clientAddress = () => {
+      throw new ConfigError([])
+    }
+    const limit = rateLimiter(configOf({ policies: [policy], clientAddress }))
     const url = await listen(
       createServer((request: IncomingMessage, response) => {
         limit(request, response, (error) => {

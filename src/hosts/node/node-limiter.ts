@@ -1,0 +1,40 @@
+import { contains } from '../../core/base/contains.ts'
+import type { Lacks } from '../../core/config/host.ts'
+import type { ConfigOptions } from '../../core/config/options.ts'
+import type { Config } from '../../core/config/parse.ts'
+import type { Limiter } from '../../core/create.ts'
+import { createAppLimiter } from '../app/app-limiter.ts'
+import { variablesFor } from '../app/variables.ts'
+import { ofNode } from './lacks.ts'
+
+/**
+ * Creates the limiter of a server of Node, whose variables are known when it starts.
+ * @throws {ConfigError} if the configuration is invalid, its client address has no source, or the variables name no database
+ */
+export function createNodeLimiter<Context>(
+  options: Omit<ConfigOptions<Context>, 'origin'>,
+): Limiter {
+  const limiter = createKnowingLimiter(options, ofNode)
+  limiter.partsOf(variablesFor())
+  return limiter
+}
+
+/**
+ * Creates the limiter of an app, which must say where the address of a client comes from.
+ * @throws {ConfigError} if the configuration is invalid, or its client address has no source
+ */
+export function createKnowingLimiter<Context>(
+  options: Omit<ConfigOptions<Context>, 'origin'>,
+  lacks: Lacks,
+): Limiter {
+  const limiter = createAppLimiter(options, lacks)
+  const { config, readAddress } = limiter
+  if (config.clientAddress === undefined && usesAddress(config)) {
+    // Throws outside of Cloudflare.
+    readAddress({ request: new Request('http://localhost/'), remoteAddress: undefined })
+  }
+  return limiter
+}
+
+const usesAddress = ({ policies, allow, deny, shield }: Config) =>
+  contains([policies, allow, deny, shield], ({ source, ip }) => source === 'ip' || ip !== undefined)

@@ -1,0 +1,94 @@
+/** A limiter without a database is an error, and not an outage. */
+import { expect, test, vi } from 'vitest'
+import { endpoints } from '../../../src/features/endpoints/index.ts'
+import { createSluice } from '../../../src/hosts/app/sluice.ts'
+import { rateLimiter } from '../../../src/hosts/node/node.ts'
+import { createGateway } from '../../../src/index.ts'
+
+const URL_OF = 'https://eu1-name-12345.upstash.io'
+const policies = [
+  { name: 'all', limit: 2, window: '1h', key: 'global', accept: 'global-key' },
+] as const
+const config = { origin: 'https://origin.example.com', policies: [...policies] }
+
+test.each([
+  ['nothing', {}, ['UPSTASH_REDIS_REST_URL: ', 'UPSTASH_REDIS_REST_TOKEN: ']],
+  ['only a URL', { UPSTASH_REDIS_REST_URL: URL_OF }, ['UPSTASH_REDIS_REST_TOKEN: ', 'got nothing']],
+  ['only a token', { UPSTASH_REDIS_REST_TOKEN: 'secret' }, ['UPSTASH_REDIS_REST_URL: ', URL_OF]],
+  [
+    'a URL of Redis',
+    { UPSTASH_REDIS_REST_URL: 'rediss://:secret@h:1', UPSTASH_REDIS_REST_TOKEN: 'secret' },
+    ['UPSTASH_REDIS_REST_URL: ', 'begins with rediss://'],
+  ],
+  [
+    'a URL without a scheme',
+    { UPSTASH_REDIS_REST_URL: 'secret.upstash.io', UPSTASH_REDIS_REST_TOKEN: 'secret' },
+    ['UPSTASH_REDIS_REST_URL: ', 'begins with no scheme'],
+  ],
+])('With %s, a gateway and an app answer 500 and name the variable.', async (_, env, texts) => {
+  const log = vi.spyOn(console, 'error').mockImplementation(() => {})
+  const gateway = createGateway(config)
+  const sluice = createSluice({ policies: [...policies], use: [endpoints()] })
+  const request = () => new Request('https://www.example.com/')
+  const { response, allowed } = await sluice.check(request(), { env })
+  expect(allowed).toBe(false)
+  for (const answer of [await gateway.request('https://www.example.com/', {}, env), response!]) {
+    expect(answer.status).toBe(500)
+    expect(answer.headers.get('content-type')).toBe('application/problem+json')
+    const text = await answer.text()
+    for (const part of texts) expect(text).toContain(part)
+    expect(text).not.toContain('secret')
+  }
+  expect(log.mock.calls.join()).toContain('"event":"unconfigured"')
+  expect(log.mock.calls.join()).not.toContain('secret')
+  log.mockRestore()
+})
+
+test('A database that is set later is used.', async () => {
+  vi.spyOn(console, 'error').mockImplementation(() => {})
+  const sluice = createSluice({ policies: [...policies] })
+  const request = () => new Request('https://www.example.com/')
+  expect((await sluice.check(request(), { env: {} })).response?.status).toBe(500)
+  const env = { UPSTASH_REDIS_REST_URL: 'http://127.0.0.1:1', UPSTASH_REDIS_REST_TOKEN: 'token' }
+  expect((await sluice.check(request(), { env })).decision.reason).toBe('store-error')
+  vi.restoreAllMocks()
+})
+
+test('A server of Node does not start.', () => {
+  vi.stubEnv('UPSTASH_REDIS_REST_URL', '')
+  vi.stubEnv('UPSTASH_REDIS_REST_TOKEN', '')
+  expect(() => rateLimiter({ policies: [...policies] })).toThrow('UPSTASH_REDIS_REST_URL: expected')
+  vi.unstubAllEnvs()
+})
+
+test("With unconfigured: 'local' each isolate counts by itself, and the log says so once at each start.", async () => {
+  const log = vi.spyOn(console, 'error').mockImplementation(() => {})
+  const denying = policies.map((one) => ({ ...one, onStoreError: 'deny' as const }))
+  const sluice = createSluice({ policies: denying, unconfigured: 'local' })
+  const statuses: (number | undefined)[] = []
+  for (let count = 0; count < 3; count += 1) {
+    const { response } = await sluice.check(new Request('https://a.example/'), { env: {} })
+    statuses.push(response?.status)
+  }
+  expect(statuses).toEqual([undefined, undefined, 429])
+  const events = log.mock.calls.map(([line]) => JSON.parse(line).event)
+  expect(events.filter((event) => event === 'unconfigured')).toHaveLength(1)
+  expect(events).not.toContain('store-error')
+  log.mockRestore()
+})
+
+test('Health names the same variables.', async () => {
+  const gateway = createGateway(config)
+  for (const path of ['health', 'ready']) {
+    const answer = await gateway.request(`https://www.example.com/_sluice/${path}`, {}, {})
+    expect([answer.status, await answer.json()]).toMatchObject([
+      503,
+      {
+        problems: [
+          { code: 'not-configured', variable: 'UPSTASH_REDIS_REST_URL' },
+          { code: 'not-configured', variable: 'UPSTASH_REDIS_REST_TOKEN' },
+        ],
+      },
+    ])
+  }
+})
