@@ -14,7 +14,7 @@ export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 94 }
 
 export const entryLimits: SizeLimit[] = [
   { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 48 },
-  { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 67 },
+  { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 69 },
   { name: 'sluice/node', file: 'node.js', maxKiB: 50 },
   { name: 'sluice/next', file: 'next.js', maxKiB: 48 },
   { name: 'sluice/better-auth', file: 'better-auth.js', maxKiB: 41 },
@@ -44,5 +44,5 @@ export const entryLimits: SizeLimit[] = [
   { name: 'sluice/durable-objects', file: 'durable-objects.js', maxKiB: 13 },
   { name: 'sluice/lint', file: 'lint.js', maxKiB: 34 },
   { name: 'sluice/testing', file: 'testing.js', node: true, maxKiB: 25 },
-  { name: 'npx sluice', file: 'cli.js', node: true, maxKiB: 205 },
+  { name: 'npx sluice', file: 'cli.js', node: true, maxKiB: 214 },
 ]
