@@ -66,7 +66,7 @@ const rooms: Record<string, Room> = {
     ],
     packages: ['hono'],
   },
-  'hosts/node': { rooms: [...core('base', 'config', 'request'), 'hosts/app'] },
+  'hosts/node': { rooms: ['core', ...core('base', 'config', 'request'), 'hosts/app'] },
   adapters: {
     rooms: [
       'core',
