@@ -13,6 +13,7 @@ import type { Mutant } from './mutant.ts'
 import { objectsMutants } from './objects.ts'
 import { siteMutants } from './site.ts'
 import { storeMutants } from './store.ts'
+import { turnsMutants } from './turns.ts'
 
 /** All mutants, of the Lua and of the TypeScript. */
 export const mutants: Mutant[] = [
@@ -30,4 +31,5 @@ export const mutants: Mutant[] = [
   ...objectsMutants,
   ...siteMutants,
   ...storeMutants,
+  ...turnsMutants,
 ]

@@ -1,4 +1,5 @@
 /** Takes over what the other side says about its limits: it may lower the configured ones, and never raises them. */
+import { Recent } from '../../core/base/recent.ts'
 import type { PolicyLimit } from '../../core/decide/limit.ts'
 import { type Report, reportsOf } from './reports.ts'
 import { ratesOf } from './stores.ts'
@@ -8,22 +9,24 @@ import type { Turn, TurnReport } from './turn-store.ts'
 const LOWERED_MS = 600_000
 /** A report without a window says nothing about a longer window than this, ms: most are about a minute, and GitHub's about an hour. */
 const MAX_UNNAMED_MS = 3_600_000
+/** Half of the upper bound of the lower limits that are known. */
+const MAX_LIMITS = 1_000
 /** More units than any limit has left. */
 const UNKNOWN = 2 ** 51
 
 /** Returns the report for the store after a response, or `undefined` if it says nothing new. */
 export function createLearner() {
-  /** The lower limits that this isolate has reported, by tag. */
-  const lowered = new Map<string, { limit: number; since: number }>()
+  /** The lower limits that this isolate has reported, by subject and tag. */
+  const lowered = new Recent<{ limit: number; since: number }>(MAX_LIMITS)
 
   /** @returns the lower limit to report, if it is not known yet */
-  function lower({ terms: { tag, limit } }: PolicyLimit, told: number, now: number) {
-    const known = lowered.get(tag)
-    if (!known && told >= limit) return undefined
+  function lower({ subject, terms: { tag, limit } }: PolicyLimit, told: number, now: number) {
+    const name = `${subject} ${tag}`
+    const known = lowered.get(name)
+    if ((!known || known.limit === limit) && told >= limit) return undefined
     const wanted = Math.max(1, Math.min(told, limit))
     if (known?.limit === wanted && now - known.since < LOWERED_MS / 2) return undefined
-    if (wanted === limit) lowered.delete(tag)
-    else lowered.set(tag, { limit: wanted, since: now })
+    lowered.set(name, { limit: wanted, since: now })
     return { tag, limit: wanted, forMs: LOWERED_MS }
   }
 

@@ -7,6 +7,7 @@ import { type Charges, dependsOnResponse } from '../../core/decide/settle.ts'
 import { settleLater } from '../../core/pipeline.ts'
 import { RequestView, type RuntimeContext } from '../../core/request/view.ts'
 import { variablesFor } from '../../hosts/app/variables.ts'
+import { Cooldowns } from './cooldowns.ts'
 import { OutboundError } from './error.ts'
 import { createLearner } from './learner.ts'
 import { byDefault, type OutboundOptions, parseOptions } from './options.ts'
@@ -82,13 +83,9 @@ export function outbound(
   const line = `${config.policies[0]!.tag}-turn`
   let stores: TurnStores | undefined
   let waiting = 0
-  /** The end of a cooldown by the clock of this process, ms since the epoch. */
-  let coolUntil = 0
+  const cooldowns = new Cooldowns()
 
   const storesOf = () => (stores ??= turnStores(limiter, variablesFor(options.env), line))
-  const noteCooling = ({ coolMs }: Pick<Turn, 'coolMs'>) => {
-    if (coolMs > 0) coolUntil = Math.max(coolUntil, Date.now() + coolMs)
-  }
 
   /** The limits of a request, with a new id for its slots. */
   async function limitsOf(request: Request): Promise<PolicyLimit[]> {
@@ -117,7 +114,7 @@ export function outbound(
     const { store, local } = storesOf()
     try {
       const turn = await store.turn({ ...waits, limits })
-      noteCooling(turn)
+      cooldowns.note(limits[0]!.subject, turn.coolMs)
       return { ...waits, turn, limits, store }
     } catch (thrown) {
       const error = asStoreError(thrown)
@@ -152,6 +149,8 @@ export function outbound(
         if (!held) return undefined
         const { turn, store } = held
         const { place, now, ahead } = turn
+        const { subject } = limits[0]!
+        const cooledUntil = cooldowns.of(subject)
         const giving = () => giveUp(store, held.limits, turn, held.waitMs)
         const abandon = () => waitUntil(giving())
         if (signal?.aborted) {
@@ -175,7 +174,7 @@ export function outbound(
           throw signal!.reason
         }
         // Another call has learnt meanwhile that nothing may be sent: this place is void.
-        if (coolUntil > Date.now() && place - now > 0) {
+        if (cooldowns.of(subject) > Math.max(cooledUntil, Date.now())) {
           await giving()
           continue
         }
@@ -205,10 +204,10 @@ export function outbound(
         throw error
       }
       const coolMs = coolingOf(response, Date.now())
-      noteCooling({ coolMs })
+      if (held) cooldowns.note(held.limits[0]!.subject, coolMs)
       const report = held && learn(held.limits, held.turn, response, coolMs, Date.now())
       if (held && report) {
-        const telling = held.store.turn(report).then(noteCooling, (error) => {
+        const telling = held.store.turn(report).catch((error) => {
           if (!(error instanceof StoreError)) throw error
         })
         if (coolMs > 0) await telling

@@ -16,6 +16,7 @@ export class TurnSubject extends SluiceSubject {
     if (!request?.turn) return super.decideList(parts, list, now)
     const { line, ...ask } = request.turn
     const turn = turnOf(parts, { ...ask, limits: request.limits! } as never, line, now)
-    return Object.assign<StoreReply, object>({ decidedAt: now, states: [] }, { turn })
+    const reply = super.decideList(parts, [{ mode: 'peek', limits: request.limits! }], now)
+    return Object.assign(reply, { turn })
   }
 }

@@ -200,3 +200,34 @@ test('Each key of a request header has a line of its own.', async () => {
   await Promise.all([as('a'), as('b')])
   await expect(as('a')).rejects.toMatchObject({ code: 'wait' })
 })
+
+test('A call that waits for its place when another one gets a 429 waits for the end of the cooldown.', async () => {
+  const { call, side } = one({ policies: [{ ...spaced, limit: 5 }] })
+  let answer = (_: Response) => {}
+  side.answers.push(() => new Promise((resolve) => (answer = resolve)))
+  const first = call(URL, {
+    method: 'POST',
+    body: new Response('stream').body,
+    duplex: 'half',
+  } as RequestInit)
+  await expect.poll(() => side.received.length).toBe(1)
+  const second = call(URL)
+  await expect.poll(async () => (await call.status()).waiting).toBe(1)
+  const refusedAt = Date.now()
+  answer(new Response('', { status: 429, headers: { 'Retry-After-Ms': '600' } }))
+  expect((await first).status).toBe(429)
+  await second
+  expect(side.received[1]!.at - refusedAt).toBeGreaterThanOrEqual(600)
+})
+
+test('A 429 for one account does not delay the calls of another one.', async () => {
+  const { call, side } = one({
+    policies: [{ ...spaced, limit: 100, key: 'header:x-account' }],
+    wait: '1s',
+  })
+  const as = (account: string) => call(URL, { headers: { 'X-Account': account } })
+  side.answers.push(new Response('', { status: 429, headers: { 'Retry-After': '60' } }))
+  expect((await as('a')).status).toBe(429)
+  await Promise.all([as('b'), as('b'), as('b'), as('b')])
+  await expect(as('a')).rejects.toMatchObject({ code: 'wait' })
+})

@@ -1,0 +1,74 @@
+import { type Mutant, mutantsOf } from './mutant.ts'
+
+const lua = mutantsOf('lua/turns.lua', 'test/script')
+const twin = mutantsOf('src/features/outbound/turns.ts', 'test/script')
+const call = mutantsOf('src/features/outbound/outbound.ts', 'test/unit/features/outbound')
+const stores = mutantsOf('src/features/outbound/stores.ts', 'test/unit/features/outbound')
+const learner = mutantsOf('src/features/outbound/learner.ts', 'test/unit/features/outbound')
+const reports = mutantsOf('src/features/outbound/reports.ts', 'test/unit/features/outbound')
+
+/** Faults in the turns of outbound calls. */
+export const turnsMutants: Mutant[] = [
+  lua(
+    'places are not after those that were given before',
+    'local place = math.max(now, line_end)',
+    'local place = now',
+    'turns',
+  ),
+  lua(
+    'a bucket has room one ms too early',
+    'at + math.ceil(over / limit) or at',
+    'at + math.floor(over / limit) or at',
+    'turns',
+  ),
+  lua(
+    'a place beyond the wait is charged',
+    'local is_refused = not place or place > now + wait',
+    'local is_refused = not place',
+    'turns',
+  ),
+  lua(
+    'a call that waits for a slot is charged',
+    "if mode == 'take' and not is_refused and ahead == 0 then",
+    "if mode == 'take' and not is_refused then",
+    'turns',
+  ),
+  lua('a report raises what is left', 'if is_known and less > 0 then', 'if is_known then', 'turns'),
+  lua(
+    'slots of one ms have the same score',
+    '(newest or 0) + 1 - now',
+    '(newest or 0) - now',
+    'turns',
+  ),
+  twin(
+    'an object gives places before the line',
+    'lineEnd: Math.max(now, state?.time ?? now)',
+    'lineEnd: now',
+    'turns',
+  ),
+  call(
+    'a place that is void after a 429 is used',
+    'if (cooldowns.of(subject) > Math.max(cooledUntil, Date.now())) {',
+    'if (cooldowns.of(subject) < 0) {',
+    'outbound',
+  ),
+  call('a stream is sent twice', '!sending.isRepeatable || ', '', 'outbound'),
+  stores(
+    'a place that is given up is not refunded',
+    'else if (turn.ahead === 0)',
+    'else if (turn.ahead < 0)',
+    'outbound',
+  ),
+  learner(
+    'a lower limit of the other side is ignored',
+    'if (less) report.lowered.push(less)',
+    'if (less === null) report.lowered.push(less)',
+    'outbound',
+  ),
+  reports(
+    'the reset of GitHub is read as seconds',
+    'reset > 1e9 ? reset * 1000 - now : reset * 1000',
+    'reset * 1000',
+    'reports',
+  ),
+]
