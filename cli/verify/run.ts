@@ -6,6 +6,7 @@ import { type Client, createClient } from './client.ts'
 import { checkClock, checkConfiguration, checkStore, withoutReport } from './deployment.ts'
 import { checkExpectations } from './expectation.ts'
 import { type Finding, problem } from './finding.ts'
+import { checkNetworks } from './networks.ts'
 import { checkOrigin } from './origin.ts'
 import { checkPolicy, type PolicyContext, type PolicyResult } from './policy.ts'
 import { createLocalMatcher } from './sample.ts'
@@ -73,6 +74,7 @@ export async function verifyDeployment(options: VerifyOptions): Promise<Finding[
       ? [withoutReport(refused.text)]
       : await ofReports(config, reports, results, 'report' in reached ? reached.offsetMs : 0, env)),
     ...(await addressOf(config, host, results, client)),
+    ...(await checkNetworks(config)),
     ...(await originOf(origin, host)),
   ]
 }

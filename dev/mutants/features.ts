@@ -666,9 +666,9 @@ const adapterMutants: Mutant[] = [
     'nest',
   ),
   mutantsOf('src/adapters/counter.ts', inLibraries)(
-    'without Redis nothing is counted',
-    'fallback: true,',
-    'fallback: false,',
+    'a wait in seconds is rounded down',
+    'Math.ceil(ms / 1000)',
+    'Math.floor(ms / 1000)',
     'better-auth',
   ),
 ]
