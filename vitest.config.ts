@@ -20,6 +20,7 @@ const longest = [
   'test/cli/start',
   'test/cli/replay-command',
   'test/cli/dashboard-page',
+  'test/site/playground-page',
   'test/docs/examples',
   'test/docs/replay',
   'test/worker/forward-auth',

@@ -14,12 +14,6 @@ const pages = mutantsOf('dev/site/pages.ts', 'test/site')
 /** Mutants of the site and the playground. */
 export const siteMutants: Mutant[] = [
   reader(
-    'a constant that needs itself is read for ever',
-    'if (!value || this.#open.has(name)) {',
-    'if (!value) {',
-    'read-config',
-  ),
-  reader(
     'an inherited name is a feature',
     'const make = Object.hasOwn(features, name) ? features[name] : undefined',
     'const make = features[name]',
@@ -94,5 +88,10 @@ export const siteMutants: Mutant[] = [
     'return true',
     'pages',
   ),
-  pages('links in code change', 'index % 2 === 1', 'index % 2 === 2', 'pages'),
+  pages(
+    'a link to a README stays one',
+    "return [sitePath(file), ...anchor].join('')",
+    "return [file, ...anchor].join('')",
+    'pages',
+  ),
 ]

@@ -78,6 +78,24 @@ test('The traffic runs under each algorithm, in the order of the documentation.'
   expect(compared[0]).toMatchObject({ summary })
 })
 
+test('The comparison has the first policy alone.', async () => {
+  const { compared, summary } = await played(exampleOf('several-limits'))
+  const [fixed] = compared
+  // The second policy admits 5 logins a minute, the first one 60, and both again from the next window on.
+  expect(fixed).toMatchObject({ summary: { most: 120 } })
+  expect(summary.most).toBeLessThanOrEqual(10)
+})
+
+test('A slot is free for a request at the time at which a response ends.', async () => {
+  const [arrival] = arrivalsOf(examples[0]!.traffic, { windowMs: 60_000, limit: 10 })
+  const options = optionsOf(
+    `defineConfig({ policies: [{ name: 'a', algorithm: 'concurrency', limit: 1, window: '1m' }] })`,
+  )
+  const arrivals = [0, 999, 1000].map((at) => ({ ...arrival!, at: START + at, durationMs: 1000 }))
+  const { served } = await simulate(options, arrivals)
+  expect(served.map(({ status }) => status)).toEqual([200, 429, 200])
+})
+
 test('A policy that an algorithm cannot have says why.', async () => {
   const state = { ...exampleOf('fixed-window') }
   state.text = `defineConfig({ policies: [{ name: 'a', algorithm: 'fixed-window', limit: 20000, window: '1m' }] })`
