@@ -3,9 +3,11 @@ import type { Feature } from '../../../src/core/feature.ts'
 import { bans } from '../../../src/features/bans/index.ts'
 import { concurrency } from '../../../src/features/concurrency/index.ts'
 import { leases } from '../../../src/features/leases/index.ts'
+import { live } from '../../../src/features/live/index.ts'
 import { observe } from '../../../src/features/observe/index.ts'
 import { overrides } from '../../../src/features/overrides/index.ts'
 import { refusals } from '../../../src/features/refusals/index.ts'
+import { shield } from '../../../src/features/shield/index.ts'
 import { slidingLog } from '../../../src/features/sliding-log/index.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: each checks its arguments
@@ -13,8 +15,10 @@ export const features: Record<string, (...given: any[]) => unknown> = {
   bans,
   concurrency,
   leases,
+  live,
   overrides,
   refusals,
+  shield,
   slidingLog,
   observe,
 }
@@ -24,7 +28,9 @@ export const byDefault: Feature[] = [
   bans(),
   concurrency(),
   leases(),
+  live(),
   overrides(),
   refusals(),
+  shield(),
   slidingLog(),
 ]

@@ -58,9 +58,10 @@ async function atOwnTime<T>(task: (setTime: (ms: number) => void) => Promise<T>)
 const DEADLINE = '20d'
 
 /**
- * The limiter of a configuration. Traffic names the address of each client, as Cloudflare does. `observe` and `live` would call others.
+ * The limiter of a configuration. Traffic names the address of each client, as Cloudflare does. `observe`, `live` and
+ * `shield` would call others.
  */
-function limiterOf({ live: _, ...options }: ConfigOptions, bill: Bill): Limiter {
+function limiterOf({ live: _, shield: __, ...options }: ConfigOptions, bill: Bill): Limiter {
   const { use = [], clock, policies } = options
   const own = {
     ...options,
