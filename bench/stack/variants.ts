@@ -40,6 +40,7 @@ export interface Variant {
     | 'ours-observe'
     | 'ours-shards'
     | 'ours-leases'
+    | 'ours-objects'
     | 'gateway'
     | 'upstash'
     | 'hono-rate-limiter'
@@ -48,6 +49,8 @@ export interface Variant {
   settings(quotas: Quota[]): object
   /** A variant with such bindings runs in Miniflare, which simulates them. workerd alone has none. */
   ratelimits?(quotas: Quota[]): Ratelimits
+  /** A variant with Durable Objects also runs in Miniflare. */
+  hasObjects?: true
 }
 
 /** The changes of a variant to the default configuration. */
@@ -153,6 +156,11 @@ const all = {
       config: { denialCache: false, shield: { binding: 'SHIELD', limit: 1, period: '60s' } },
     }),
     ratelimits: () => ({ SHIELD: { limit: 1, period: 60 } }),
+  },
+  'ours-objects': {
+    ...ours('Durable Objects, simulated'),
+    worker: 'ours-objects',
+    hasObjects: true,
   },
   'ours-lease-10': leasing(10),
   'ours-lease-50': leasing(50),

@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterDeath } from 'sluice-upstash-bridge'
 import { build } from '../../dev/build.ts'
-import { startWorker } from '../../dev/worker.ts'
+import { startWorker, type WorkerOptions } from '../../dev/worker.ts'
+import { memoryFolder, objectBinding } from '../object-binding.ts'
 import type { FarRedis } from './bridge.ts'
-import { type Quota, type Ratelimits, type VariantId, variants } from './variants.ts'
+import { type Quota, type VariantId, variants } from './variants.ts'
 import { type Isolate, startIsolate } from './workerd.ts'
 
 export interface Workers {
@@ -32,16 +33,16 @@ export async function buildWorkers(binary: string): Promise<Workers> {
   return {
     outdir,
     start(id, quotas, { url, token, variables }, more) {
-      const { settings, ratelimits } = variants[id]
+      const { settings, ratelimits, hasObjects } = variants[id]
       const env = {
         ...variables,
         UPSTASH_REDIS_REST_URL: url,
         UPSTASH_REDIS_REST_TOKEN: token,
         settings: JSON.stringify({ ...settings(quotas), ...more }),
       }
-      return ratelimits
-        ? startInMiniflare(outdir(id), env, ratelimits(quotas))
-        : startIsolate(outdir(id), env, binary)
+      if (!ratelimits && !hasObjects) return startIsolate(outdir(id), env, binary)
+      if (ratelimits) return startInMiniflare(outdir(id), { env, ratelimits: ratelimits(quotas) })
+      return startWithObjects(outdir(id), env)
     },
     async remove() {
       await rm(folder, { recursive: true, force: true })
@@ -50,13 +51,23 @@ export async function buildWorkers(binary: string): Promise<Workers> {
   }
 }
 
-async function startInMiniflare(
-  outdir: string,
-  env: Record<string, string>,
-  ratelimits: Ratelimits,
-): Promise<Isolate> {
+async function startWithObjects(outdir: string, env: Record<string, string>): Promise<Isolate> {
+  const persist = await memoryFolder('sluice-bench-objects-')
+  const cancel = afterDeath('rm -rf "$1"', persist)
+  const isolate = await startInMiniflare(outdir, { env, persist, more: objectBinding })
+  return {
+    ...isolate,
+    async stop() {
+      await isolate.stop()
+      await rm(persist, { recursive: true, force: true })
+      cancel()
+    },
+  }
+}
+
+async function startInMiniflare(outdir: string, options: WorkerOptions): Promise<Isolate> {
   const before = await children()
-  const { directUrl, stop } = await startWorker(outdir, { env, ratelimits })
+  const { directUrl, stop } = await startWorker(outdir, options)
   const pid = (await children()).find((child) => !before.includes(child))
   return { port: Number(new URL(directUrl).port), pid: Number(pid), stop }
 }
