@@ -43,32 +43,40 @@ export interface Most {
   policies: Policy[]
 }
 
-/** Most policies that bound the requests of one expectation together. */
+/** Most policies that bound the requests of one expectation together, and most steps of the search for them. */
 const MOST_PARTS = 4
+const MOST_STEPS = 1_000
 
-/**
- * The most requests of an expectation that may pass: what one policy admits, or what several admit together of which each applies to a
- * part of the requests.
- */
-export function mostRequests(terms: Terms, config: Config, parts = MOST_PARTS): Most {
+/** The most requests of an expectation that may pass, by the policy that applies to all of them and admits the fewest. */
+export function mostBySingle(terms: Terms, config: Config): Most {
   let most: Most = { requests: Number.POSITIVE_INFINITY, policies: [] }
-  const better = (requests: number, policies: Policy[]) => {
-    if (requests < most.requests) most = { requests, policies }
-  }
-  const { request } = terms
   for (const policy of config.policies) {
-    const whole = boundOf(policy, terms, config)
-    if (!whole.gap) better(whole.requests, [policy])
-  }
-  if (parts === 1 || most.policies.length > 0) return most
-  for (const policy of config.policies) {
-    const part = boundOf(policy, terms, config, true)
-    if (part.gap) continue
-    const others = { ...request, not: [...(request.not ?? []), policy.match] }
-    const rest = mostRequests({ ...terms, request: others }, config, parts - 1)
-    better(part.requests + rest.requests, [policy, ...rest.policies])
+    const bound = boundOf(policy, terms, config)
+    if (!bound.gap && bound.requests < most.requests)
+      most = { requests: bound.requests, policies: [policy] }
   }
   return most
+}
+
+/** The most requests of an expectation that may pass, by several policies of which each applies to a part of the requests. */
+export function mostBySeveral(terms: Terms, config: Config): Most {
+  let steps = 0
+  const search = (request: Condition, parts: number): Most => {
+    let most = mostBySingle({ ...terms, request }, config)
+    if (parts === 1 || most.policies.length > 0) return most
+    for (const policy of config.policies) {
+      steps += 1
+      if (steps > MOST_STEPS) break
+      const part = boundOf(policy, { ...terms, request }, config, true)
+      if (part.gap || disjoint(request, policy.match)) continue
+      const others = { ...request, not: [...(request.not ?? []), policy.match] }
+      const rest = search(others, parts - 1)
+      const requests = part.requests + rest.requests
+      if (requests < most.requests) most = { requests, policies: [policy, ...rest.policies] }
+    }
+    return most
+  }
+  return search(terms.request, MOST_PARTS)
 }
 
 /**

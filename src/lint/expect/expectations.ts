@@ -2,7 +2,7 @@
 import type { Config, Policy } from '../../core/config/parse.ts'
 import { covers } from '../covers.ts'
 import { type Facts, type Found, largestLimit } from '../facts.ts'
-import { type Bound, boundOf, type Most, mostRequests } from './bound.ts'
+import { type Bound, boundOf, type Most, mostBySeveral, mostBySingle } from './bound.ts'
 import { type Example, findExample } from './counterexample.ts'
 import { type Expectation, expectationsOf } from './options.ts'
 import { describe } from './sample.ts'
@@ -30,8 +30,8 @@ export function checkExpectations({ config, written }: Facts): Checked[] {
 function checkOne(expectation: Expectation, at: string, config: Config): Checked {
   const { request, atMost, inMs } = expectation
   const isDenied = config.deny.some(({ condition }) => covers(condition, request))
-  const most = isDenied ? { requests: 0, policies: [] } : mostRequests(expectation, config)
-  if (most.requests <= atMost) return { held: { at, expectation, ...most } }
+  const single = isDenied ? { requests: 0, policies: [] } : mostBySingle(expectation, config)
+  if (single.requests <= atMost) return { held: { at, expectation, ...single } }
   const finding = (message: string, hint: string): Checked => ({
     found: {
       code: 'expectation-fails',
@@ -42,6 +42,8 @@ function checkOne(expectation: Expectation, at: string, config: Config): Checked
   })
   const example = findExample(expectation, config)
   if (!example) {
+    const most = mostBySeveral(expectation, config)
+    if (most.requests <= atMost) return { held: { at, expectation, ...most } }
     const bounds = config.policies.map((policy) => boundOf(policy, expectation, config))
     return most.requests < Number.POSITIVE_INFINITY
       ? finding(`${namesOf(most)} may admit ${most.requests} together`, sumHint(most))
