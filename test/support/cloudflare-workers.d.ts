@@ -1,0 +1,4 @@
+declare module 'cloudflare:workers' {
+  export const env: object
+  export const waitUntil: (promise: Promise<unknown>) => void
+}
