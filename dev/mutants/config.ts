@@ -12,6 +12,10 @@ const outcomes = mutantsOf('src/core/config/schema/outcomes.ts', unit)
 const counting = mutantsOf('src/core/config/schema/outcomes.ts', 'test/unit/core/decide')
 const headers = mutantsOf('src/core/config/schema/headers.ts', unit)
 const leases = mutantsOf('src/features/leases/declaration.ts', unit)
+const live = mutantsOf('src/features/live/fields.ts', unit)
+const owned = mutantsOf('src/core/config/owned.ts', unit)
+const bans = mutantsOf('src/features/bans/declaration.ts', 'test/unit/features/bans')
+const parsingBans = mutantsOf('src/core/config/parse.ts', 'test/unit/features/bans')
 const penalty = mutantsOf('src/features/bans/fields.ts', unit)
 
 /** Mutants of `src/core/config/`. */
@@ -30,7 +34,7 @@ export const configMutants: Mutant[] = [
     'policy.deadlineMs ?? 300',
     'parse-policies',
   ),
-  whole(
+  live(
     'uses one live document for all namespaces',
     'namespace ? `sluice:',
     'false ? `sluice:',
@@ -87,13 +91,13 @@ export const configMutants: Mutant[] = [
   ),
   parsing(
     'the features of the host do not check the settings',
-    'one.check?.(config, add)',
+    'one.check?.(whole, add)',
     '{}',
     'use',
   ),
   parsing(
     'a host accepts fields without their features',
-    'checkNeeds(config, names, add)',
+    'checkNeeds(whole, [...names, ...others.map(({ name }) => name)], add)',
     '',
     'use',
   ),
@@ -180,6 +184,25 @@ export const configMutants: Mutant[] = [
     'accepts two sets with the same field in another case',
     '.map((name) => name.toLowerCase())',
     '',
+    'parse-settings',
+  ),
+  bans('the tag of a ban may be that of a counter', 'one.tag === penalty.tag ||', '', 'fields'),
+  parsingBans(
+    'reports the problems of the core without those of features',
+    'all?.length ? all : problems',
+    'problems',
+    'fields',
+  ),
+  owned(
+    'the problem of a value of a feature has only the path of its field',
+    '[...at, name, ...keys]',
+    '[...at, name]',
+    'parse-policy-problems',
+  ),
+  owned(
+    'a feature adds no fields to the configuration',
+    'Object.assign(found, parseFields(config, settings(config), [], problem))',
+    '{}',
     'parse-settings',
   ),
   penalty('forgets that bans grow', 'Math.max(ban, DAY_MS)', 'ban', 'parse-policies'),

@@ -15,6 +15,8 @@ const operators = of('operators.lua')
 const override = of('override.lua')
 const idempotency = of('idempotency.lua')
 const driver = of('decide.lua')
+const callWithoutParts = mutantsOf('lua/call.lua', 'test/unit/hosts')
+const withoutParts = mutantsOf('lua/decide.lua', 'test/unit/hosts')
 const living = of('living.lua')
 const compiled = of('compiled.lua')
 
@@ -127,6 +129,18 @@ export const luaMutants: Mutant[] = [
     'allowed, limit - counted, retry_after, reset_after, next_after\n      end',
     'allowed, remaining, retry_after, reset_after, next_after\n      end',
     'reserve',
+  ),
+  withoutParts(
+    'a script without logs and slots reads them',
+    'if special and next(apart) then',
+    'if special then',
+    'penalties',
+  ),
+  callWithoutParts(
+    'a script without operators has no list of their modes',
+    'local operates = special and {}',
+    'local operates',
+    'penalties',
   ),
   driver('the bound of debts is one part too high', '3002399751580330', '3002399751580331', 'debt'),
   driver('charges no debt', 'or most or', 'or', 'debt'),
@@ -509,8 +523,8 @@ export const luaMutants: Mutant[] = [
   ),
   apart(
     'a reset reads the state',
-    "match(request, '^%l+') ~= 'reset' and algorithms",
-    'algorithms',
+    "match(request, '^%l+') ~= 'reset' and apart[",
+    'apart[',
     'commands',
   ),
   apart(

@@ -289,6 +289,12 @@ export const storeMutants: Mutant[] = [
     'many-lists-failures',
   ),
 
+  upstash(
+    'each of the first calls carries the script',
+    'if (calls.length > 1) {',
+    'if (false) {',
+    'many-lists',
+  ),
   upstash('sends the script with every call', 'loaded.add(call.script)', 'void 0', 'upstash'),
   upstash(
     'sends the script with every call of an HTTP request',

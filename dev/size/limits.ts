@@ -13,7 +13,7 @@ export interface SizeLimit {
 export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 94 }
 
 export const entryLimits: SizeLimit[] = [
-  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 48 },
+  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 46 },
   { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 69 },
   { name: 'sluice/node', file: 'node.js', maxKiB: 50 },
   { name: 'sluice/next', file: 'next.js', maxKiB: 48 },
