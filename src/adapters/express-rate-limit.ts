@@ -5,7 +5,7 @@ import { type AdapterOptions, type CounterTerms, createCounter } from './counter
 
 export type { AdapterOptions } from './counter.ts'
 
-export interface StoreOptions extends AdapterOptions {
+export interface SluiceStoreOptions extends AdapterOptions {
   /** Keeps the counters of several limiters apart, which would count each other's requests. Defaults to `'express:'`. */
   prefix?: string
 }
@@ -29,7 +29,7 @@ export class SluiceStore {
   #terms: CounterTerms | undefined
 
   /** @throws {ConfigError} if an option is invalid */
-  constructor({ prefix = 'express:', ...options }: StoreOptions = {}) {
+  constructor({ prefix = 'express:', ...options }: SluiceStoreOptions = {}) {
     this.prefix = prefix
     this.#counter = createCounter(options, 'express-rate-limit', { lua: [operators] })
   }

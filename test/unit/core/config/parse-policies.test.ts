@@ -38,6 +38,7 @@ describe('the policy parser', () => {
       clock: 'store',
       api: undefined,
       denialCache: true,
+      unconfigured: 'error',
       batching: true,
       namespace: undefined,
       hashKeys: true,
