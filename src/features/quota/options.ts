@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { ConfigError } from '../../core/base/errors.ts'
 import { checked } from '../../core/config/schema/checked.ts'
-import { policy } from '../../core/config/schema/policy.ts'
+import { type Policy, policy } from '../../core/config/schema/policy.ts'
 import {
   duration,
   type Input,
@@ -28,10 +28,13 @@ const fields = () => ({
 /** Options of `quota`. */
 export interface QuotaOptions extends Input<ReturnType<typeof fields>>, Named {}
 
+/** The limit on the endpoint itself. Its deadline is that of the configuration. */
+type Quota = Omit<Policy, 'deadlineMs'>
+
 const schema = named<QuotaOptions>()(object(fields))
 
 /** @throws {ConfigError} with every problem */
-export function parseOptions(options: QuotaOptions) {
+export function parseOptions(options: QuotaOptions): { path: string; limit: Quota } {
   const { output, problems } = checked(schema, options, 'quota')
   if (problems) throw new ConfigError(problems)
   const { path, limit, window } = output
