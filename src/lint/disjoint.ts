@@ -47,9 +47,9 @@ const isExact = (text: string) => !/[*,]/.test(text)
 
 const textsMeet = (one: string, other: string) => one === other || !isExact(one) || !isExact(other)
 
-type Named = Condition['header']
+type NamedValues = Condition['header']
 
-const namedApart = (ones: Named, others: Named) =>
+const namedApart = (ones: NamedValues, others: NamedValues) =>
   (ones ?? []).some(({ name, values }) =>
     (others ?? []).some(
       (other) => other.name === name && noneMeet(values, other.values, textsMeet),

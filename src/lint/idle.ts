@@ -73,10 +73,14 @@ function bounds(other: Policy, policy: Policy, { allow, ...config }: Config): bo
   return isSameCount(found, policy, price) || fits(found, policy, found.counters * price)
 }
 
-type Found = Extract<ReturnType<typeof boundOf>, { gap?: undefined }>
+type KnownBound = Extract<ReturnType<typeof boundOf>, { gap?: undefined }>
 
 /** Reports whether both count alike, so that the smaller limit always refuses first. */
-const isSameCount = ({ policy: other, size, counters }: Found, policy: Policy, price: number) =>
+const isSameCount = (
+  { policy: other, size, counters }: KnownBound,
+  policy: Policy,
+  price: number,
+) =>
   price <= 1 &&
   counters === 1 &&
   other.algorithm === policy.algorithm &&
@@ -96,7 +100,7 @@ const hasSameWindows = (other: Policy, policy: Policy) =>
     covers(policy.match, other.match))
 
 /** @param factor the units of `policy` for each unit of the other one */
-function fits({ size }: Found, policy: Policy, factor: number): boolean {
+function fits({ size }: KnownBound, policy: Policy, factor: number): boolean {
   const line = lineAbove(size)
   const [burst, perMs] = [factor * line.burst, factor * line.perMs]
   const limit = smallestOf(policy)

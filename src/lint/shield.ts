@@ -4,9 +4,9 @@ import type { KeyPart } from '../core/config/schema/key.ts'
 import { accompanies } from './covers.ts'
 import { type Found, largestLimit } from './facts.ts'
 
-type Shield = NonNullable<Config['shield']>
+type CheckedShield = NonNullable<Config['shield']>
 
-export function tightShield(shield: Shield, config: Config): Found[] {
+export function tightShield(shield: CheckedShield, config: Config): Found[] {
   const enforced = config.policies.filter(({ mode }) => mode === 'enforce')
   const bounds = enforced.map((policy) =>
     config.policies.filter(
@@ -39,7 +39,7 @@ export function tightShield(shield: Shield, config: Config): Found[] {
 }
 
 /** Reports whether `bound` limits the requests of `policy` by the key of the shield. The shield does not count requests without its key. */
-const isBound = (bound: Policy, policy: Policy, { key }: Shield) =>
+const isBound = (bound: Policy, policy: Policy, { key }: CheckedShield) =>
   sameKey(bound.key, key) &&
   bound.algorithm !== 'concurrency' &&
   bound.countOnly === undefined &&
@@ -56,7 +56,7 @@ const samePart = (one: KeyPart, other: KeyPart) =>
     : JSON.stringify(one) === JSON.stringify(other)
 
 /** Selects few policies with at least one from each list, which together bound all admitted requests (greedy set cover). */
-function cover(lists: Policy[][], shield: Shield): Policy[] {
+function cover(lists: Policy[][], shield: CheckedShield): Policy[] {
   if (lists.length === 0) return []
   const count = (policy: Policy) => lists.filter((list) => list.includes(policy)).length
   const best = lists
@@ -73,7 +73,7 @@ const costs = ({ cost }: Policy): number[] => [
 ]
 
 /** Upper bound of the requests that a policy admits in any period of the shield. The shield does not count requests with a cost of 0. */
-function mostAdmitted(policy: Policy, { periodMs }: Shield): number {
+function mostAdmitted(policy: Policy, { periodMs }: CheckedShield): number {
   const { algorithm, windowMs, burst, burstIsLimit } = policy
   const limit = largestLimit(policy)
   const windows = Math.ceil(periodMs / windowMs)

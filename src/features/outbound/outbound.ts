@@ -45,7 +45,7 @@ export interface Outbound {
 }
 
 /** A turn that a call has. */
-interface Held {
+interface HeldTurn {
   turn: Turn
   /** The limits that are charged. */
   limits: PolicyLimit[]
@@ -109,7 +109,7 @@ export function outbound(
   }
 
   /** Asks the store, and answers by `onStoreError` if it does not answer. `undefined` if the call may go at once. */
-  async function ask(limits: PolicyLimit[], untilMs: number): Promise<Held | undefined> {
+  async function ask(limits: PolicyLimit[], untilMs: number): Promise<HeldTurn | undefined> {
     const waits = { do: 'take', waitMs: Math.max(0, untilMs - Date.now()), holdMs: waitMs } as const
     const { store, local } = storesOf()
     try {
@@ -137,7 +137,7 @@ export function outbound(
     limits: PolicyLimit[],
     untilMs: number,
     signal: AbortSignal | undefined,
-  ): Promise<Held | undefined> {
+  ): Promise<HeldTurn | undefined> {
     if (waiting >= maxWaiting) {
       throw new OutboundError('full', `${maxWaiting} calls wait already (maxWaiting)`, null)
     }
@@ -225,7 +225,7 @@ export function outbound(
   }
 
   /** Prepares to settle the charges of a call that has its turn. */
-  function settling({ limits, turn, store }: Held) {
+  function settling({ limits, turn, store }: HeldTurn) {
     const charges: Charges = new Map()
     for (const limit of limits) {
       if (dependsOnResponse(limit)) charges.set(limit, { decidedAt: turn.place! })

@@ -1,5 +1,5 @@
 /** A request that goes out, perhaps several times. */
-export interface Sending {
+export interface SentCall {
   /** The request as policies see it. A call that waits does not keep it. */
   request: Request
   method: string
@@ -15,7 +15,7 @@ export function sendingOf(
   fetch: Fetch,
   input: string | URL | Request,
   init?: RequestInit,
-): Sending {
+): SentCall {
   const given = input instanceof Request ? input : undefined
   const body = init?.body as unknown
   const isStream = body === undefined || body === null ? Boolean(given?.body) : isStreamed(body)

@@ -35,7 +35,7 @@ interface Bounded {
 }
 
 /** The requests of a condition that a policy bounds. */
-type Terms = Omit<Expectation, 'atMost'>
+type ExpectedTraffic = Omit<Expectation, 'atMost'>
 
 /** The most requests that may pass, and the policies that bound them together. `Infinity` if none do. */
 export interface Most {
@@ -48,7 +48,7 @@ const MOST_PARTS = 4
 const MOST_STEPS = 1_000
 
 /** The most requests of an expectation that may pass, by the policy that applies to all of them and admits the fewest. */
-export function mostBySingle(terms: Terms, config: Config): Most {
+export function mostBySingle(terms: ExpectedTraffic, config: Config): Most {
   let most: Most = { requests: Number.POSITIVE_INFINITY, policies: [] }
   for (const policy of config.policies) {
     const bound = boundOf(policy, terms, config)
@@ -59,7 +59,7 @@ export function mostBySingle(terms: Terms, config: Config): Most {
 }
 
 /** The most requests of an expectation that may pass, by several policies of which each applies to a part of the requests. */
-export function mostBySeveral(terms: Terms, config: Config): Most {
+export function mostBySeveral(terms: ExpectedTraffic, config: Config): Most {
   let steps = 0
   const search = (request: Condition, parts: number): Most => {
     let most = mostBySingle({ ...terms, request }, config)
@@ -83,7 +83,12 @@ export function mostBySeveral(terms: Terms, config: Config): Most {
  * The bound of a policy for all requests of an expectation.
  * @param inPart true for those of them that match the policy. Defaults to false
  */
-export function boundOf(policy: Policy, terms: Terms, config: Config, inPart = false): Bound {
+export function boundOf(
+  policy: Policy,
+  terms: ExpectedTraffic,
+  config: Config,
+  inPart = false,
+): Bound {
   const { request } = terms
   const field = inPart ? undefined : uncovered(policy.match, request)
   if (field) return { policy, gap: { why: 'match', field } }
@@ -106,7 +111,12 @@ export function boundOf(policy: Policy, terms: Terms, config: Config, inPart = f
  * @param keys the keys that it may count by
  * @param cost the least that a request costs
  */
-export function boundBy(policy: Policy, terms: Terms, keys: KeyPart[][], cost: number): Bound {
+export function boundBy(
+  policy: Policy,
+  terms: ExpectedTraffic,
+  keys: KeyPart[][],
+  cost: number,
+): Bound {
   if (policy.mode === 'shadow') return { policy, gap: { why: 'shadow' } }
   if (policy.countOnly || policy.cost.response || policy.cost.usage)
     return { policy, gap: { why: 'response' } }

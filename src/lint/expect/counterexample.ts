@@ -10,14 +10,14 @@ import {
   changesForPart,
   hasPart,
   plainSample,
-  type Sample,
+  type SampleRequest,
   usualChanges,
   viewOf,
 } from './sample.ts'
 
 /** A request, and what each policy does to it. */
 export interface Example {
-  sample: Sample
+  sample: SampleRequest
   bounds: Bound[]
   /** The most requests like this one that may pass; `Infinity` if no policy bounds them. */
   requests: number
@@ -62,7 +62,7 @@ function compileJudge(expectation: Expectation, config: Config) {
   const bounds = config.policies.map((policy) => compileBound(policy, expectation, config, entries))
   const far = config.policies.length + 1
 
-  return (sample: Sample): { score: number; example: Example } => {
+  return (sample: SampleRequest): { score: number; example: Example } => {
     const view = viewOf(sample, config)
     const found = bounds.map((bound) => bound(sample, view))
     const refused = found.includes('refused') || denies.some((mismatch) => !mismatch(view))
@@ -85,10 +85,15 @@ function compileJudge(expectation: Expectation, config: Config) {
 const fieldsOf = (condition: Condition): Condition[] =>
   Object.entries(condition).map(([name, value]) => ({ [name]: value }))
 
-type Entry = Config['allow'][number] & { mismatch: ReturnType<typeof compileCondition> }
+type AllowedEntry = Config['allow'][number] & { mismatch: ReturnType<typeof compileCondition> }
 
 /** What a policy does to one request: its bound, or `'refused'` for a request without the key. */
-function compileBound(policy: Policy, expectation: Expectation, config: Config, allow: Entry[]) {
+function compileBound(
+  policy: Policy,
+  expectation: Expectation,
+  config: Config,
+  allow: AllowedEntry[],
+) {
   const { match, key, onMissingKey, cost, mode, name } = policy
   // A sample has no body, which stands for another body than that of a condition.
   const { body, ...others } = match
@@ -97,7 +102,7 @@ function compileBound(policy: Policy, expectation: Expectation, config: Config, 
   const rules = compileRules(cost.rules, config)
   const entries = allow.filter(({ policies = [name] }) => policies.includes(name))
 
-  return (sample: Sample, view: RequestView): Bound | 'refused' => {
+  return (sample: SampleRequest, view: RequestView): Bound | 'refused' => {
     const field = needsBody ? 'body' : mismatch(view)
     if (field) return { policy, gap: { why: 'match', field } }
     const entry = entries.find((one) => !one.mismatch(view))

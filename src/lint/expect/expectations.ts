@@ -10,16 +10,18 @@ import { gapsText, spanText, titleOf } from './text.ts'
 import { mostUnits } from './units.ts'
 
 /** An expectation that holds, and the policies that bound its requests: none if `deny` refuses all of them. */
-export interface Held extends Most {
+export interface HeldExpectation extends Most {
   at: string
   expectation: Expectation
 }
 
 /** The result of one expectation. */
-export type Checked = { held: Held; found?: undefined } | { held?: undefined; found: Found }
+export type CheckedExpectation =
+  | { held: HeldExpectation; found?: undefined }
+  | { held?: undefined; found: Found }
 
 /** Checks each expectation. None if they do not parse. */
-export function checkExpectations({ config, written }: Facts): Checked[] {
+export function checkExpectations({ config, written }: Facts): CheckedExpectation[] {
   const { output = [] } = expectationsOf(written)
   const isList = Array.isArray(written.expect)
   return output.map((expectation, index) =>
@@ -27,12 +29,12 @@ export function checkExpectations({ config, written }: Facts): Checked[] {
   )
 }
 
-function checkOne(expectation: Expectation, at: string, config: Config): Checked {
+function checkOne(expectation: Expectation, at: string, config: Config): CheckedExpectation {
   const { request, atMost, inMs } = expectation
   const isDenied = config.deny.some(({ condition }) => covers(condition, request))
   const single = isDenied ? { requests: 0, policies: [] } : mostBySingle(expectation, config)
   if (single.requests <= atMost) return { held: { at, expectation, ...single } }
-  const finding = (message: string, hint: string): Checked => ({
+  const finding = (message: string, hint: string): CheckedExpectation => ({
     found: {
       code: 'expectation-fails',
       path: at,

@@ -1,14 +1,14 @@
 /** What an expectation that holds rests on, in words. */
 import type { Config, Policy } from '../../core/config/parse.ts'
 import type { Facts } from '../facts.ts'
-import { checkExpectations, type Held } from './expectations.ts'
+import { checkExpectations, type HeldExpectation } from './expectations.ts'
 import { spanText, titleOf } from './text.ts'
 
 /** One line for each expectation that holds. None if the expectations do not parse. */
 export const heldTexts = (facts: Facts): string[] =>
   checkExpectations(facts).flatMap(({ held }) => (held ? textOf(held, facts.config) : []))
 
-function textOf(held: Held, config: Config): string {
+function textOf(held: HeldExpectation, config: Config): string {
   const { expectation, requests, policies } = held
   const expected = `${titleOf(expectation)}: at most ${expectation.atMost} in ${spanText(expectation.inMs)}.`
   if (policies.length === 0) return `${expected} deny refuses all of them.`
@@ -22,7 +22,7 @@ function textOf(held: Held, config: Config): string {
 }
 
 /** What passes while the database does not answer. */
-function outage({ policies, requests }: Held): string[] {
+function outage({ policies, requests }: HeldExpectation): string[] {
   const answers = policies.map(({ onStoreError }) => onStoreError)
   if (answers.includes('allow')) return ['Without the database any number passes (onStoreError).']
   if (!answers.includes('local')) return []

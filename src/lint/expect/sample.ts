@@ -9,7 +9,7 @@ import { normalizePath } from '../../core/request/path.ts'
 import { RequestView } from '../../core/request/view.ts'
 
 /** A request in full: it has nothing that is not here. */
-export interface Sample {
+export interface SampleRequest {
   method: string
   host: string
   path: string
@@ -26,7 +26,7 @@ export interface Sample {
   parts: readonly string[]
 }
 
-export const plainSample: Sample = {
+export const plainSample: SampleRequest = {
   method: 'GET',
   host: 'www.example.com',
   path: '/',
@@ -40,7 +40,10 @@ const runtime = { env: {}, context: undefined, waitUntil: () => {} }
 const readAddress = addressReader('cloudflare')
 
 /** The view that policies have of a sample. */
-export function viewOf(sample: Sample, config: Pick<Config, 'caseSensitivePaths'>): RequestView {
+export function viewOf(
+  sample: SampleRequest,
+  config: Pick<Config, 'caseSensitivePaths'>,
+): RequestView {
   const { method, host, path, header, query, ip, country, asn, ja4, score, bot } = sample
   const parameters = new URLSearchParams(query).toString()
   const url = `https://${host}${path}${parameters && `?${parameters}`}`
@@ -63,21 +66,21 @@ export function viewOf(sample: Sample, config: Pick<Config, 'caseSensitivePaths'
 const OWN = ['ip', 'method', 'host', 'path', 'path-parameter', 'country', 'asn', 'ja4', 'global']
 
 /** True if a key part has a value in a sample. */
-export function hasPart(sample: Sample, part: KeyPart): boolean {
+export function hasPart(sample: SampleRequest, part: KeyPart): boolean {
   const { source } = part
   if (source === 'header' || source === 'query') return Boolean(sample[source][part.name])
   if (source === 'country' || source === 'asn' || source === 'ja4') return Boolean(sample[source])
   return OWN.includes(source) || sample.parts.includes(labelOf(part))
 }
 
-type Change = (sample: Sample) => Sample
+type SampleChange = (sample: SampleRequest) => SampleRequest
 
 const withField =
-  (field: Partial<Sample>): Change =>
+  (field: Partial<SampleRequest>): SampleChange =>
   (sample) => ({ ...sample, ...field })
 
 const withNamed =
-  (field: 'header' | 'query', name: string, value: string | undefined): Change =>
+  (field: 'header' | 'query', name: string, value: string | undefined): SampleChange =>
   (sample) => {
     const { [name]: _, ...others } = sample[field]
     return { ...sample, [field]: value === undefined ? others : { ...others, [name]: value } }
@@ -96,7 +99,7 @@ const isSendable = (method: string) => !/^(CONNECT|TRACE|TRACK)$/.test(method)
 const isAscii = (text: string) => /^[ -~]*$/.test(text)
 
 /** The requests that differ in one value from a sample, as far as a condition tells them apart. */
-export function changesFor(condition: Condition): Change[] {
+export function changesFor(condition: Condition): SampleChange[] {
   const { method = [], host = [], path = [], country = [], asn = [], ip = [], ja4 = [] } = condition
   const { header = [], query = [], verifiedBot, botScore, not = [] } = condition
   const named = (field: 'header' | 'query', all: NonNullable<Condition['header']>) =>
@@ -131,7 +134,7 @@ export function changesFor(condition: Condition): Change[] {
 }
 
 /** The requests that differ in a key part from a sample: with it, and without it. */
-export function changesForPart(part: KeyPart): Change[] {
+export function changesForPart(part: KeyPart): SampleChange[] {
   if (part.source === 'header' || part.source === 'query') {
     const { source, name } = part
     return [undefined, 'some'].map((value) => withNamed(source, name, value))
@@ -145,7 +148,7 @@ export function changesForPart(part: KeyPart): Change[] {
 }
 
 /** Requests that no condition names. */
-export const usualChanges: Change[] = [
+export const usualChanges: SampleChange[] = [
   ...['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'].map((method) => withField({ method })),
   ...['/', '/any'].map((path) => withField({ path })),
   ...['203.0.113.7', '2001:db8::7'].map((ip) => withField({ ip })),
@@ -158,7 +161,7 @@ export const usualChanges: Change[] = [
 ]
 
 /** A sample in words: `POST /login with X-Plan: free, from 10.0.0.1`. */
-export function describe(sample: Sample, names: readonly string[]): string {
+export function describe(sample: SampleRequest, names: readonly string[]): string {
   const { method, host, path, header, query, ip, country, asn, bot, score, ja4, parts } = sample
   const parameters = new URLSearchParams(query).toString()
   const absent = names.filter((name) => header[name] === undefined)

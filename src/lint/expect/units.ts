@@ -12,13 +12,13 @@ const shortestMs = ({ unit, timeZone }: NonNullable<Policy['calendar']>) =>
 const ceilDiv = (one: bigint, other: bigint) => (one + other - 1n) / other
 const greatest = (one: bigint, other: bigint) => (one > other ? one : other)
 
-type Terms = Pick<Policy, 'algorithm' | 'limit' | 'burst' | 'windowMs' | 'calendar'>
+type CountedQuota = Pick<Policy, 'algorithm' | 'limit' | 'burst' | 'windowMs' | 'calendar'>
 
 /**
  * The most units in any half-open interval of `inMs`. `Infinity` for slots, which are free again when their request ends.
  * @param terms the largest limit and burst of any request
  */
-export function mostUnits(terms: Terms, inMs: number): number {
+export function mostUnits(terms: CountedQuota, inMs: number): number {
   const { algorithm, calendar } = terms
   if (algorithm === 'concurrency') return Number.POSITIVE_INFINITY
   const [limit, burst, length] = [terms.limit, terms.burst, inMs].map(BigInt) as [
@@ -45,7 +45,7 @@ export function mostUnits(terms: Terms, inMs: number): number {
  * A line above `mostUnits`: an interval of t ms admits at most `burst` + `perMs` × (t − 1) units.
  * @param terms as for `mostUnits`; no slots
  */
-export function lineAbove(terms: Terms): { burst: number; perMs: number } {
+export function lineAbove(terms: CountedQuota): { burst: number; perMs: number } {
   const { algorithm, limit, burst, calendar, windowMs } = terms
   const perMs = limit / (calendar ? shortestMs(calendar) : windowMs)
   if (algorithm === 'token-bucket') return { burst, perMs }

@@ -110,8 +110,8 @@ export interface CostOptions extends Input<ReturnType<typeof costFields>>, Named
 /** The parsed cost of a request: `header` of a trusted proxy, else the first rule that matches, else `otherwise`. */
 export type Cost = v.InferOutput<typeof cost>
 
-type Fields = Output<ReturnType<typeof costFields>>
-const fixed = { rules: [] as Fields['rules'] } as Omit<Fields, 'otherwise'>
+type CostFields = Output<ReturnType<typeof costFields>>
+const fixed = { rules: [] as CostFields['rules'] } as Omit<CostFields, 'otherwise'>
 
 export const cost = either(
   isObject,
