@@ -70,8 +70,6 @@ const library = defineConfig({
   deps: { alwaysBundle: ['hono/tiny'], onlyBundle: ['hono'], dts: { neverBundle: [/^hono/] } },
   outputOptions: {
     codeSplitting: { groups: [{ name: 'hono', test: /node_modules\/hono\/.*\.js$/ }] },
-    // A chunk of declarations must not take the name of the entry `index`.
-    chunkFileNames: ({ name }) => (name.startsWith('index') ? 'declared.js' : '[name].js'),
   },
   banner: ({ fileName }) => (fileName === 'hono.js' ? `/* hono\n\n${honoLicense}*/` : undefined),
 })
