@@ -89,7 +89,7 @@ async function prove(
 ): Promise<{ finding: Finding; plan?: Plan }> {
   const { name } = policy
   const { client } = context
-  let plan = planFor(policy, request, limit, own, first.ms, Math.ceil(limit / FEW_REQUESTS))
+  let plan = planFor(policy, request, limit, own, first.ms, Math.floor(limit / FEW_REQUESTS))
   if (plan.expected === 0) {
     return {
       finding: problem(
@@ -118,7 +118,7 @@ async function prove(
         limit,
         own,
         first.ms,
-        Math.ceil(limit / Math.max(1, Math.floor(plan.expected / 3))),
+        Math.floor(limit / Math.max(1, Math.floor(plan.expected / 3))),
       )
     } else if (!round.refusal && round.passed > plan.expected && round.refilled > 0) {
       plan = { ...plan, together: true }
@@ -136,7 +136,7 @@ function planFor(
   latencyMs: number,
   raised: number,
 ): Plan {
-  const states = limit / own > MAX_REQUESTS || raised > Math.ceil(limit / FEW_REQUESTS)
+  const states = limit / own > MAX_REQUESTS || raised > Math.floor(limit / FEW_REQUESTS)
   const cost = states ? Math.max(own, raised) : own
   const expected = Math.floor(limit / cost)
   // A unit that comes back before the next request arrives would never be missed.
@@ -150,6 +150,7 @@ function planFor(
     request,
     cost,
     states,
+    limit,
     expected,
     together: isFast && algorithm !== 'concurrency',
   }

@@ -10,6 +10,8 @@ export interface Plan {
   cost: number
   /** True to state this cost. Otherwise it is the cost that the policy has for the request. */
   states: boolean
+  /** The units of the quota. */
+  limit: number
   /** How many requests the quota holds. */
   expected: number
   /** True to send all requests at once, because the quota refills faster than one request after the other arrives. */
@@ -66,14 +68,16 @@ export function isRefusal({ decision }: Answer): boolean {
   return decision?.allowed === false && policy?.applies === true && policy.state?.allowed === false
 }
 
-/** The requests for which units may come back in this time, rounded up. A fixed window may end at any time. */
+/** The requests for which units may come back in this time. A fixed window may end at any time. */
 export function refill(
-  { policy, cost, expected }: Pick<Plan, 'policy' | 'cost' | 'expected'>,
+  { policy, cost, limit, expected }: Pick<Plan, 'policy' | 'cost' | 'limit' | 'expected'>,
   ms: number,
-) {
-  const { algorithm, windowMs, limit } = policy
+): number {
+  const { algorithm, windowMs } = policy
   if (algorithm === 'concurrency') return 0
-  if (algorithm === 'fixed-window') return ms < windowMs ? 0 : expected * Math.floor(ms / windowMs)
-  if (algorithm === 'token-bucket') return Math.floor((ms / windowMs) * (limit / cost))
+  if (algorithm === 'token-bucket') {
+    return Math.floor((limit + (ms / windowMs) * policy.limit) / cost) - expected
+  }
+  // The weight of the window before falls from its end on.
   return ms < windowMs ? 0 : Math.ceil((ms / windowMs) * expected)
 }

@@ -13,6 +13,9 @@ const plain = (_: string, value: unknown): unknown => {
 
 const digest = async (value: unknown) => (await sha256(JSON.stringify(value, plain))).slice(0, 12)
 
+/** Features that change no decision. `sluice dev` adds one. */
+const REPORTING = ['endpoints', 'observe', 'verify']
+
 /** The fingerprints of a configuration: of each policy, and of everything else. */
 export interface Fingerprints {
   policies: Record<string, string>
@@ -22,7 +25,7 @@ export interface Fingerprints {
 export async function fingerprints({
   policies,
   use,
-  store,
+  store: _store,
   ...others
 }: Config): Promise<Fingerprints> {
   const { origin: _origin, expect: _expect, ...fields } = others
@@ -33,8 +36,7 @@ export async function fingerprints({
       ...fields,
       // The variable ORIGIN may replace the origin, so it is left out. A limiter ignores what the configuration
       // expects. A feature has only its name in common with its copy.
-      use: use.map(({ name }) => name),
-      store: store && (store.own ? 'own' : 'client'),
+      use: use.map(({ name }) => name).filter((name) => !REPORTING.includes(name)),
     }),
   }
 }
