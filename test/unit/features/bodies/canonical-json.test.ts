@@ -86,3 +86,14 @@ property(
 property('The order of members and white space change nothing.', json, async (value) => {
   expect(canonical(JSON.stringify(reversed(value), null, 2))).toBe(canonicalJson(value))
 })
+
+// A body parser of an app sets no bound on levels, as `JSON.parse` does not.
+test('A value that is nested too deep has no canonical form.', () => {
+  const lists = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
+  const objects = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`
+  for (const nested of [lists, objects]) {
+    expect(canonical(nested(64))).toBe(nested(64))
+    expect(canonical(nested(66))).toBeUndefined()
+    expect(canonical(nested(100_000))).toBeUndefined()
+  }
+})
