@@ -142,8 +142,8 @@ local function store(before)
 end
 
 -- The line: no turn is before its time, which is the last place that was given, or the end of a cooldown. Its number is
--- the end of the cooldown. It lives a minute longer, for a clock that moves back: an abandoned place may have been charged
--- to a state that has forgotten what was sent before.
+-- the end of the cooldown. It lives a minute longer, for a clock that moves back: an algorithm may have forgotten what was
+-- sent before its last charge.
 local line_end, _, cool_until = state_of(record, line, now)
 line_end, cool_until = math.max(now, line_end or now), math.max(now, cool_until or now)
 
@@ -219,9 +219,7 @@ if mode == 'take' and not is_refused and ahead == 0 then
     charge(row, place, row.cost)
     lefts[index] = format('%d', math.max(0, left_at(row, place)))
   end
-  if place > now then
-    record = with_state(record, line, format('%d:60000:%d', place, cool_until))
-  end
+  record = with_state(record, line, format('%d:60000:%d', place, cool_until))
   store(before)
 end
 return format('%d %s %d %d %s', now, place and format('%d', place) or '-', ahead, cool_until - now, table.concat(lefts, ','))

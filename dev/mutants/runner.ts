@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { createVitest, type TestCase } from 'vitest/node'
-import { luaModule, moduleFile } from '../lua/script.ts'
+import { luaModule, moduleFile, turnsFile } from '../lua/script.ts'
 import type { Mutant } from './mutant.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -48,9 +48,12 @@ export async function startRunner(): Promise<{ run: Run; close: () => Promise<vo
     },
   )
 
-  /** Vite forgets the module of a file, or the one that is made of the Lua. */
-  const invalidate = ({ file }: Mutant) =>
-    vitest.invalidateFile(file.startsWith('lua/') ? fileURLToPath(moduleFile) : root + file)
+  /** Vite forgets the module of a file, or those that are made of the Lua. */
+  function invalidate({ file }: Mutant) {
+    const generated = [moduleFile, turnsFile].map((url) => fileURLToPath(url))
+    const changed = file.startsWith('lua/') ? generated : [root + file]
+    for (const path of changed) vitest.invalidateFile(path)
+  }
 
   return {
     async run(files, mutant) {

@@ -52,7 +52,12 @@ export const turnsMutants: Mutant[] = [
     'if (cooldowns.of(subject) < 0) {',
     'outbound',
   ),
-  call('a stream is sent twice', '!sending.isRepeatable || ', '', 'outbound'),
+  call(
+    'a call is sent again after a 503',
+    'coolMs > 0 && response.status !== 503',
+    'coolMs > 0',
+    'outbound',
+  ),
   stores(
     'a place that is given up is not refunded',
     'else if (turn.ahead === 0)',

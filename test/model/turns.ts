@@ -43,7 +43,10 @@ export class TurnModel {
       const t = now > held.time ? now : held.time
       const algorithm: Algorithm = algorithms[limit.algorithm]
       const before = algorithm.at(held, t, terms)
-      this.#held.set(name, algorithm.refund(before, cost, t, terms, place, undefined))
+      const after = algorithm.refund(before, cost, t, terms, place, undefined)
+      // A state without units is absent: the next charge opens a window of its own.
+      if (after.numbers.every((number) => number === 0n)) this.#held.delete(name)
+      else this.#held.set(name, after)
     }
   }
 

@@ -84,7 +84,7 @@ for (const [name, algorithms] of mixes) {
 
   property(
     `Turns are in the order of arrival, and each follows the one before within two windows (${name}).`,
-    turnSchedule(algorithms),
+    turnSchedule(algorithms, 20),
     async (schedule) => {
       const longest = Math.max(...schedule.policies.map(({ windowMs }) => windowMs))
       const widest = Math.max(...schedule.policies.map(({ windowMs, burst }) => windowMs * burst))

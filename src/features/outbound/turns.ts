@@ -46,7 +46,7 @@ function asked(parts: Parts, ask: TurnAsk, line: string, now: number): Turn {
   const turn = { now, place: place ?? null, ahead, coolMs: coolUntil - now, left: [] as number[] }
   if (ask.do === 'peek' || place === undefined || isRefused || ahead > 0) return turn
   for (const limit of rates) charge(parts, limit, place)
-  if (place > now) setState(parts, line, lineState(place, coolUntil))
+  setState(parts, line, lineState(place, coolUntil))
   drop(parts, now)
   return { ...turn, left: rates.map((limit) => Math.max(0, leftAt(parts, limit, place))) }
 }

@@ -231,3 +231,11 @@ test('A 429 for one account does not delay the calls of another one.', async () 
   await Promise.all([as('b'), as('b'), as('b'), as('b')])
   await expect(as('a')).rejects.toMatchObject({ code: 'wait' })
 })
+
+test('A 503 with Retry-After is returned, since the other side may have acted, and later calls wait.', async () => {
+  const { call, side } = one({ policies: [generous] })
+  side.answers.push(new Response('', { status: 503, headers: { 'Retry-After': '1' } }))
+  expect((await call(URL, { method: 'POST', body: 'order' })).status).toBe(503)
+  expect((await call.status()).coolingMs).toBeGreaterThan(0)
+  expect(side.received).toHaveLength(1)
+})
