@@ -181,7 +181,11 @@ export function createParts(
       const found = new Map(
         own ? [] : names.map((name) => [name, databaseFrom(config, env, name)] as const),
       )
-      const missing = missingDatabases(config, env, (name) => found.get(name)!)
+      // Without a policy nothing is counted.
+      const missing =
+        config.policies[0] || config.live
+          ? missingDatabases(config, env, (name) => found.get(name)!)
+          : []
       if (missing[0] && config.unconfigured !== 'local') throw notConfigured(missing)
       if (missing[0]) {
         const message = "no database: each isolate counts by itself, as unconfigured: 'local' says"

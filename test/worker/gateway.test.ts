@@ -52,7 +52,9 @@ test.each([
   'A Worker that is its own origin, %s, answers 508 at once and logs one line.',
   async (_, policies) => {
     const port = await freePort()
-    const worker = await start({ policies }, `http://127.0.0.1:${port}`, { port })
+    const worker = await start({ policies, unconfigured: 'local' }, `http://127.0.0.1:${port}`, {
+      port,
+    })
     try {
       const begun = performance.now()
       for (let i = 0; i < 2; i++) expect((await fetch(`${worker.url}/x`)).status).toBe(508)
@@ -67,7 +69,9 @@ test.each([
 
 test('A Worker reads live policies from the KV binding.', async () => {
   const live = { from: 'kv:RULES', key: 'rules', every: '100ms' }
-  const worker = await start({ policies: [], live }, 'http://127.0.0.1:1', { kv: ['RULES'] })
+  const worker = await start({ policies: [], live, unconfigured: 'local' }, 'http://127.0.0.1:1', {
+    kv: ['RULES'],
+  })
   const statusOf = async () => (await fetch(`${worker.url}/denied`)).status
   try {
     expect(await statusOf()).toBe(502) // the origin is down

@@ -175,7 +175,8 @@ describe('the option cors', () => {
 test('Behind cors() of Hono, a refusal allows the origins of cors() and exposes the fields of the limiter.', async () => {
   const app = new Hono()
   app.use(cors({ origin: page, exposeHeaders: ['ETag'] }))
-  // Without a database, `onStoreError` makes every decision.
+  // Nothing answers at this address, so `onStoreError` makes every decision.
+  const store = { UPSTASH_REDIS_REST_URL: 'http://127.0.0.1:1', UPSTASH_REDIS_REST_TOKEN: 'x' }
   app.use(
     rateLimiter({
       clientAddress: 'cloudflare',
@@ -183,7 +184,7 @@ test('Behind cors() of Hono, a refusal allows the origins of cors() and exposes 
     }),
   )
   app.get('/', (c) => c.text('unreached'))
-  const response = await app.request('/', { headers: { Origin: page } })
+  const response = await app.request('/', { headers: { Origin: page } }, store)
   expect(response.status).toBe(503)
   expect(response.headers.get('access-control-allow-origin')).toBe(page)
   expect(response.headers.get('access-control-expose-headers')).toBe(`ETag, ${limiterFields}`)
