@@ -89,7 +89,8 @@ async function prove(
 ): Promise<{ finding: Finding; plan?: Plan }> {
   const { name } = policy
   const { client } = context
-  let plan = planFor(policy, request, limit, own, first.ms, Math.floor(limit / FEW_REQUESTS))
+  const planOf = (stated?: number) => planFor(policy, request, limit, own, first.ms, stated)
+  let plan = planOf()
   if (plan.expected === 0) {
     return {
       finding: problem(
@@ -100,6 +101,7 @@ async function prove(
   }
   let round: Round | undefined
   for (let played = 0; played < MAX_ROUNDS; played += 1) {
+    if (round) plan = nextPlan(plan, round, planOf)
     round = await playRound(client, plan)
     const lost = round.answers.find(({ decision }) => !decision)
     if (lost) return { finding: problem(name, whyUncovered(lost, request, context.routes)) }
@@ -109,35 +111,29 @@ async function prove(
       return { finding: problem(name, text) }
     }
     if (round.refusal && round.passed === plan.expected) break
-    const byAnother = !round.refusal && round.passed < plan.expected
-    // Another policy has refused first. A higher cost of this one needs fewer requests.
-    if (byAnother && plan.expected > 1) {
-      plan = planFor(
-        policy,
-        request,
-        limit,
-        own,
-        first.ms,
-        Math.floor(limit / Math.max(1, Math.floor(plan.expected / 3))),
-      )
-    } else if (!round.refusal && round.passed > plan.expected && round.refilled > 0) {
-      plan = { ...plan, together: true }
-    }
   }
   return conclude(plan, round!, limit, context)
 }
 
-/** @param raised a cost to state, if the quota needs too many requests without it */
+/** The plan after a round that proved nothing. */
+function nextPlan(plan: Plan, round: Round, planOf: (stated: number) => Plan): Plan {
+  const { passed, refusal, refilled } = round
+  if (refusal) return plan
+  // Another policy has refused first. With this cost, the requests that it admits use up the quota.
+  if (passed < plan.expected) return planOf(Math.ceil(plan.limit / Math.max(1, passed)))
+  return passed > plan.expected && refilled > 0 ? { ...plan, together: true } : plan
+}
+
+/** @param stated a cost to state. Defaults to none, or to a tenth of a quota that needs too many requests without it */
 function planFor(
   policy: Policy,
   request: SampleRequest,
   limit: number,
   own: number,
   latencyMs: number,
-  raised: number,
+  stated = limit / own > MAX_REQUESTS ? Math.floor(limit / FEW_REQUESTS) : own,
 ): Plan {
-  const states = limit / own > MAX_REQUESTS || raised > Math.floor(limit / FEW_REQUESTS)
-  const cost = states ? Math.max(own, raised) : own
+  const cost = Math.max(own, stated)
   const expected = Math.floor(limit / cost)
   // A unit that comes back before the next request arrives would never be missed.
   const { algorithm, windowMs } = policy
@@ -149,7 +145,7 @@ function planFor(
     policy,
     request,
     cost,
-    states,
+    states: cost > own,
     limit,
     expected,
     together: isFast && algorithm !== 'concurrency',
@@ -167,7 +163,7 @@ async function conclude(
   const { name } = policy
   const counted = states ? `requests of cost ${cost}` : 'requests'
   if (!refusal) {
-    if (passed < expected) {
+    if (passed <= expected && answers.length > passed) {
       return {
         finding: unknown(
           name,
