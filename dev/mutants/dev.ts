@@ -241,8 +241,8 @@ export const devMutants: Mutant[] = [
   ),
   templates(
     'the configuration beside an app fails its own check',
-    'config(isGateway ? ORIGIN : NO_ORIGIN, inObjects)',
-    'config(ORIGIN, inObjects)',
+    'isGateway ? ORIGIN : NO_ORIGIN',
+    'ORIGIN',
     'init',
   ),
   init(

@@ -123,7 +123,7 @@ export const gatewayMutants: Mutant[] = [
   ),
   pipeline(
     'Each response gets the CORS fields of refusals',
-    'const own = !decision.allowed',
+    'const own = !passes',
     'const own = true',
     'headers',
   ),
@@ -189,7 +189,12 @@ export const gatewayMutants: Mutant[] = [
     "callerOf(token, ['operate', 'api'], env)",
     'health',
   ),
-  health('Any URL is that of the REST API', '!isRestUrl(url)', '!url', 'health'),
+  mutantsOf('src/core/decide/configured.ts', 'test/unit/hosts')(
+    'Any URL is that of the REST API',
+    '!isRestUrl(url)',
+    '!url',
+    'health',
+  ),
   router(
     'The limit of callers is not checked',
     'if (!api) return undefined',
@@ -268,8 +273,8 @@ export const gatewayMutants: Mutant[] = [
   ),
   mutantsOf('src/core/respond/refusal.ts', 'test/unit/core/respond')(
     'A client without Accept gets a page',
-    "accept ?? ''",
-    "accept ?? 'text/html'",
+    "get('accept') ?? ''",
+    "get('accept') ?? 'text/html'",
     'refusal',
   ),
 ]

@@ -13,14 +13,14 @@ const page = mutantsOf('src/core/respond/page.ts', unit)
 export const httpMutants: Mutant[] = [
   refusal(
     'sends a response of a function that was read',
-    '!(answer.status >= 400) || answer.bodyUsed',
-    '!(answer.status >= 400)',
+    "!(answer.status >= 400 || typeof own === 'object') || answer.bodyUsed",
+    "!(answer.status >= 400 || typeof own === 'object')",
     'refusal',
   ),
   refusal(
     'sends a redirect of a function',
-    '!(answer.status >= 400)',
-    '!(answer.status >= 300)',
+    'answer.status >= 400',
+    'answer.status >= 300',
     'refusal',
   ),
   refusal(
@@ -34,7 +34,7 @@ export const httpMutants: Mutant[] = [
 
   response(
     'reports the wait for a slot as Retry-After',
-    '(limit.unit ? limit.bannedForMs : limit.retryAfterMs) ?? 0',
+    '(hasSlots(limit) ? limit.bannedForMs : limit.retryAfterMs) ?? 0',
     'limit.retryAfterMs ?? 0',
     'response',
   ),
@@ -95,8 +95,8 @@ export const httpMutants: Mutant[] = [
   ),
   quantities(
     'reports a window that is not whole seconds',
-    'unit === undefined && windowMs % 1000 === 0',
-    'unit === undefined',
+    'unit !== SLOTS && windowMs % 1000 === 0',
+    'unit !== SLOTS',
     'response',
   ),
 

@@ -16,6 +16,9 @@ const script = of('upstash/script')
 const transport = of('upstash/transport')
 const upstash = of('upstash/upstash')
 const batching = of('connection')
+/** The algorithms, by what a reply shows. */
+const algorithmsOf = (name: string) =>
+  mutantsOf(`src/core/connection/algorithms/${name}.ts`, 'test/unit/core/connection')
 const client = mutantsOf('src/stores/upstash.ts', 'test/unit/stores')
 const breaker = of('breaker')
 const deadline = of('deadline')
@@ -62,10 +65,10 @@ export const storeMutants: Mutant[] = [
   ),
   reply('marks a first reply as a replay', "mark === '1' ? {", 'mark ? {', 'reply'),
   reply('accepts a state that has run out', 'end <= now', 'end < now', 'reply'),
-  reply(
+  algorithmsOf('index')(
     'admits what the state has room for, against the script',
-    "const allowed = mark === '+'",
-    'const { allowed } = decide(now, smaller, limit.cost, state)',
+    'retryAfterMs: allowed ? 0 : decide(now, smaller, cost, stored).retryAfterMs',
+    'retryAfterMs: decide(now, smaller, cost, stored).retryAfterMs',
     'reply',
   ),
   args('a take ignores its floor', 'floor === 0 && !(period ||', '!(period ||', 'arguments'),
@@ -86,7 +89,12 @@ export const storeMutants: Mutant[] = [
   ),
   client('keeps the command in an error', ".split(', command was: ')[0]!", '', 'upstash'),
   client('a client without a token is called', 'http?.hasCredentials !== false', 'true', 'upstash'),
-  reply('reports waits beyond the life of the state', 'ms < restMs ? ms : restMs', 'ms', 'reply'),
+  algorithmsOf('algorithm')(
+    'reports waits beyond the life of the state',
+    'Math.min(resetAfterMs, restMs)',
+    'resetAfterMs',
+    'reply',
+  ),
   reply(
     'the wait of a ban replaces a longer wait',
     'Math.max(retryAfterMs, bannedForMs)',
@@ -111,10 +119,10 @@ export const storeMutants: Mutant[] = [
     'floor',
     'reply',
   ),
-  reply(
+  algorithmsOf('index')(
     'reports what is left above the floor as reserved, too',
-    'decide(now, terms, 0, state).remaining - remaining',
-    'decide(now, terms, 0, state).remaining',
+    'decide(now, terms, 0, stored).remaining - answer.remaining',
+    'decide(now, terms, 0, stored).remaining',
     'reply',
   ),
   reply('does not check the numbers of a state', '!state || !isSound(state)', '!state', 'reply'),
