@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startBridge } from 'sluice-upstash-bridge'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { concurrency } from '../../src/features/concurrency/index.ts'
 import { cluster } from '../../src/features/shards/index.ts'
 import { slotOf } from '../../src/features/shards/slot.ts'
 import { createSluice } from '../../src/hosts/app/sluice.ts'
@@ -126,7 +127,7 @@ test.each([
     const bridge = await startBridge({ cluster: running.admin.urls, pipelineTimeout: 500 })
     onTestFinished(() => bridge.close())
     const sluice = createSluice({
-      use: [cluster()],
+      use: [cluster(), concurrency()],
       deadline: '10s',
       hashKeys: false,
       policies: [
