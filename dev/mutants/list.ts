@@ -14,6 +14,7 @@ import { objectsMutants } from './objects.ts'
 import { siteMutants } from './site.ts'
 import { storeMutants } from './store.ts'
 import { turnsMutants } from './turns.ts'
+import { verifyMutants } from './verify.ts'
 
 /** All mutants, of the Lua and of the TypeScript. */
 export const mutants: Mutant[] = [
@@ -32,4 +33,5 @@ export const mutants: Mutant[] = [
   ...siteMutants,
   ...storeMutants,
   ...turnsMutants,
+  ...verifyMutants,
 ]

@@ -7,7 +7,7 @@ import { startStack } from '../../support/stack.ts'
 const TOKEN = 'a-token-to-verify-with'
 const config = {
   policies: [
-    { name: 'per-ip', limit: 10, window: '10s' as const },
+    { name: 'per-ip', limit: 3, window: '3s' as const },
     {
       name: 'login',
       algorithm: 'fixed-window' as const,
@@ -23,7 +23,7 @@ beforeAll(async () => {
 })
 afterAll(() => stack?.stop())
 
-test('a healthy Worker has no problem', async () => {
+test('A wait of seconds is waited for, and is exact.', async () => {
   const findings = await verifyDeployment({
     url: stack.url,
     token: TOKEN,
@@ -31,4 +31,5 @@ test('a healthy Worker has no problem', async () => {
     maxWaitMs: 12_000,
   })
   expect(findings.filter(({ status }) => status !== 'ok')).toEqual([])
+  expect(findings[0]?.text).toMatch(/; Retry-After \d s was exact$/)
 })
