@@ -36,6 +36,8 @@ export async function checkWait(
       const earlyMs = decidedAt! + retryAfterMs - decision.decidedAt!
       return { text: `a request passed ${earlyMs} ms before Retry-After`, isWrong: true }
     }
+    // It was late, and has taken what the next request would need.
+    if (decision?.allowed) return { text: `Retry-After ${seconds} s` }
   }
   if (rest() > 0) await sleep(rest() + 5)
   const { decision } = await send()

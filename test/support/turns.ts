@@ -128,7 +128,11 @@ export async function playTurns(
     // Only a request that waits can give its place up.
     if (abandoned > 0 && given?.isSent && place > now && place > given.now) {
       given.isSent = false
-      await refund([{ mode: 'refund', limits: given.limits, decidedAt: place }], now)
+      // A log keeps the units of a place: it would take back its newest ones, which may be those of another turn.
+      const limits = given.limits.map((limit) =>
+        limit.terms.algorithm === 'sliding-log' ? { ...limit, cost: 0 } : limit,
+      )
+      await refund([{ mode: 'refund', limits, decidedAt: place }], now)
     }
     const limits = limitsOf(subject, policies, costs)
     const turn = await take({ do: 'take', limits, waitMs: longest, holdMs: 0 }, now)

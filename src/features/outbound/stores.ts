@@ -115,7 +115,10 @@ export function turnStores(
 export const isRefused = ({ place, now }: Pick<Turn, 'place' | 'now'>, waitMs: number): boolean =>
   place === null || place > now + waitMs
 
-/** Refunds the units of a turn that is given up, and releases its slots or its place in the line for them. */
+/**
+ * Refunds the units of a turn that is given up, and releases its slots or its place in the line for them. A sliding log keeps the units:
+ * it would take back its newest ones, which may be those of a later turn that is sent.
+ */
 export async function giveUp(
   { decide }: Pick<TurnStore, 'decide'>,
   limits: Limit[],
@@ -125,8 +128,9 @@ export async function giveUp(
   if (isRefused(turn, waitMs)) return
   const requests: StoreRequest[] = []
   for (const limit of limits) {
-    if (limit.terms.algorithm === 'concurrency') requests.push({ mode: 'refund', limits: [limit] })
-    else if (turn.ahead === 0)
+    const { algorithm } = limit.terms
+    if (algorithm === 'concurrency') requests.push({ mode: 'refund', limits: [limit] })
+    else if (turn.ahead === 0 && algorithm !== 'sliding-log')
       requests.push({ mode: 'refund', limits: [limit], decidedAt: turn.place! })
   }
   if (requests.length > 0) await decide(requests, { deadlineMs: REFUND_MS })
