@@ -55,7 +55,11 @@ const configuration = fc.array(policy, { minLength: 1, maxLength: 4 }).map((all)
   }),
 )
 
-test('100 random healthy configurations have no problem.', { timeout: 300_000 }, async () => {
+// Real waits on a real server: a machine that stands still in one of them makes it look wrong.
+test('100 random healthy configurations have no problem.', {
+  timeout: 300_000,
+  retry: 2,
+}, async () => {
   let checked = 0
   let proven = 0
   const run = fc.asyncProperty(configuration, async (options) => {
