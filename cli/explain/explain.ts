@@ -1,5 +1,6 @@
 import { keyValues, type PartValue } from '../../src/api/explain.ts'
 import type { Denied } from '../../src/core/base/decision.ts'
+import { spanText } from '../../src/core/base/duration.ts'
 import { formatAddress } from '../../src/core/base/ip.ts'
 import { databasesOf } from '../../src/core/config/feature.ts'
 import type { Config, Policy } from '../../src/core/config/parse.ts'
@@ -15,7 +16,6 @@ import { addressReader } from '../../src/core/request/client-address.ts'
 import { normalizePath } from '../../src/core/request/path.ts'
 import { RequestView } from '../../src/core/request/view.ts'
 import { type RequestTerms, toRequest } from './request.ts'
-import { spanText } from './text.ts'
 import { type NotMet, whyNot } from './why.ts'
 
 /** How a configuration treats one request. */

@@ -1,5 +1,6 @@
+import { spanText } from '../../src/core/base/duration.ts'
 import { BY_FUNCTION, type Explained, type Explanation, type Met } from './explain.ts'
-import { harmless, quote, spanText } from './text.ts'
+import { harmless, quote } from './text.ts'
 import { entryText, lackingOf } from './why.ts'
 
 export const toJson = (explanation: Explanation): string =>

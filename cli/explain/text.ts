@@ -9,16 +9,3 @@ export const harmless = (text: string): string =>
       .map((index) => `\\u${character.charCodeAt(index).toString(16).padStart(4, '0')}`)
       .join(''),
   )
-
-const units = [
-  ['d', 86_400_000],
-  ['h', 3_600_000],
-  ['m', 60_000],
-  ['s', 1_000],
-] as const
-
-/** `90s`, `1h`. */
-export function spanText(ms: number): string {
-  const [unit, size] = units.find(([, size]) => ms % size === 0) ?? ['ms', 1]
-  return `${ms / size}${unit}`
-}

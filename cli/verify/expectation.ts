@@ -1,9 +1,11 @@
 /** Checks on a deployment what the configuration expects (`expect`). */
+
+import { spanText } from '../../src/core/base/duration.ts'
 import { type Config, type Policy, parseConfig } from '../../src/core/config/parse.ts'
 import { inGateway } from '../../src/features/in-gateway.ts'
 import { boundOf } from '../../src/lint/expect/bound.ts'
 import { type Expectation, expectationsOf } from '../../src/lint/expect/options.ts'
-import { spanText, titleOf } from '../../src/lint/expect/text.ts'
+import { titleOf } from '../../src/lint/expect/text.ts'
 import { newNonce } from './client.ts'
 import { type Finding, ok, problem, unknown } from './finding.ts'
 import type { PolicyContext } from './policy.ts'

@@ -60,8 +60,8 @@ export const turnsMutants: Mutant[] = [
   ),
   stores(
     'a place that is given up is not refunded',
-    'else if (turn.ahead === 0)',
-    'else if (turn.ahead < 0)',
+    'turn.ahead === 0 && algorithm',
+    'turn.ahead < 0 && algorithm',
     'outbound',
   ),
   learner(

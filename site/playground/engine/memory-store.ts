@@ -3,24 +3,12 @@ import type { OwnStore, StoreClient } from '../../../src/core/base/commands.ts'
 import type { Limit, Store, StoreReply, StoreRequest } from '../../../src/core/connection/store.ts'
 import { billOf } from '../../../src/features/observe/bill.ts'
 import { decideList } from '../../../src/stores/durable-objects/decide.ts'
-import type { Parts, Slots } from '../../../src/stores/durable-objects/record.ts'
+import { memoryParts } from '../../../src/stores/durable-objects/memory-parts.ts'
 
 /** What the same calls cost with Redis. */
 export interface Bill {
   calls: number
   commands: number
-}
-
-const noParts = (): Parts => {
-  const logs = new Map<string, readonly number[]>()
-  const slots = new Map<string, readonly Slots[]>()
-  return {
-    record: new Map(),
-    log: (tag) => logs.get(tag) ?? [],
-    setLog: (tag, times) => void logs.set(tag, times),
-    slots: (tag) => slots.get(tag) ?? [],
-    setSlots: (tag, list) => void slots.set(tag, list),
-  }
 }
 
 /** Names the states of a limit by its subject too. One record then holds all subjects, and a request of several is charged at once, as in Redis. */
@@ -39,7 +27,7 @@ function inOneRecord(limit: Limit): Limit {
  * @param sendsTime true with `clock: 'edge'`
  */
 export function memoryStore(bill: Bill, sendsTime: boolean): StoreClient {
-  const parts = noParts()
+  const parts = memoryParts()
 
   function answer(lists: StoreRequest[][]): StoreReply[] {
     const now = Date.now()

@@ -19,3 +19,16 @@ export function parseDuration(input: unknown): number | undefined {
 /** Removes the error of binary fractions: 1.1 h is 3,960,000 ms, not 3,960,000.0000000005. */
 const toWhole = (number: number) =>
   Math.abs(number - Math.round(number)) < 1e-6 ? Math.round(number) : number
+
+const spans = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1_000],
+] as const
+
+/** A duration in its largest whole unit: `90s`, `1h`. */
+export function spanText(ms: number): string {
+  const [unit, size] = spans.find(([, size]) => ms % size === 0) ?? ['ms', 1]
+  return `${ms / size}${unit}`
+}

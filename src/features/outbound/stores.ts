@@ -10,8 +10,9 @@ import type { PolicyLimit } from '../../core/decide/limit.ts'
 import { REFUND_MS } from '../../core/decide/settle.ts'
 import { shareOf } from '../../core/fallback/share.ts'
 import { decideList } from '../../stores/durable-objects/decide.ts'
+import { memoryParts } from '../../stores/durable-objects/memory-parts.ts'
 import { saying } from '../../stores/durable-objects/objects.ts'
-import type { Parts, Slots } from '../../stores/durable-objects/record.ts'
+import type { Parts } from '../../stores/durable-objects/record.ts'
 import {
   redisTurns,
   type Turn,
@@ -144,7 +145,7 @@ function localTurns(line: string): TurnStore {
   const subjects = new Map<string, Parts>()
   function partsOf([limit]: readonly Limit[]): Parts {
     const { subject } = limit!
-    const parts = subjects.get(subject) ?? memory()
+    const parts = subjects.get(subject) ?? memoryParts()
     if (subjects.size >= MAX_SUBJECTS) subjects.delete(subjects.keys().next().value!)
     subjects.set(subject, parts)
     return parts
@@ -175,18 +176,6 @@ function localTurns(line: string): TurnStore {
 function sharedLimit(limit: Limit): Limit {
   const { share, cost, floor } = shareOf(limit.terms, limit.cost, limit.floor)
   return { ...limit, terms: { ...limit.terms, ...share }, cost, floor }
-}
-
-function memory(): Parts {
-  const logs = new Map<string, readonly number[]>()
-  const slots = new Map<string, readonly Slots[]>()
-  return {
-    record: new Map(),
-    log: (tag) => logs.get(tag) ?? [],
-    setLog: (tag, times) => void logs.set(tag, times),
-    slots: (tag) => slots.get(tag) ?? [],
-    setSlots: (tag, taken) => void slots.set(tag, taken),
-  }
 }
 
 /** The limits that count in time, which a turn is charged to. */

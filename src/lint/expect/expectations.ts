@@ -1,4 +1,6 @@
 /** Checks the expectations of a configuration for every request and every time. */
+
+import { spanText } from '../../core/base/duration.ts'
 import type { Config, Policy } from '../../core/config/parse.ts'
 import { covers } from '../covers.ts'
 import { type Facts, type Found, largestLimit } from '../facts.ts'
@@ -6,7 +8,7 @@ import { type Bound, boundOf, type Most, mostBySeveral, mostBySingle } from './b
 import { type Example, findExample } from './counterexample.ts'
 import { type Expectation, expectationsOf } from './options.ts'
 import { describe } from './sample.ts'
-import { gapsText, spanText, titleOf } from './text.ts'
+import { gapsText, titleOf } from './text.ts'
 import { mostUnits } from './units.ts'
 
 /** An expectation that holds, and the policies that bound its requests: none if `deny` refuses all of them. */

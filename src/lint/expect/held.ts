@@ -1,8 +1,10 @@
 /** What an expectation that holds rests on, in words. */
+
+import { spanText } from '../../core/base/duration.ts'
 import type { Config, Policy } from '../../core/config/parse.ts'
 import type { Facts } from '../facts.ts'
 import { checkExpectations, type HeldExpectation } from './expectations.ts'
-import { spanText, titleOf } from './text.ts'
+import { titleOf } from './text.ts'
 
 /** One line for each expectation that holds. None if the expectations do not parse. */
 export const heldTexts = (facts: Facts): string[] =>

@@ -3,19 +3,6 @@ import { labelOf } from '../../core/program/key.ts'
 import type { Bound, Gap } from './bound.ts'
 import type { Expectation } from './options.ts'
 
-const UNITS = [
-  ['d', 86_400_000],
-  ['h', 3_600_000],
-  ['m', 60_000],
-  ['s', 1_000],
-] as const
-
-/** `90s`, `1h`. */
-export function spanText(ms: number): string {
-  const [unit, size] = UNITS.find(([, size]) => ms % size === 0) ?? ['ms', 1]
-  return `${ms / size}${unit}`
-}
-
 const few = (values: readonly unknown[]) =>
   values.length > 3 ? `${values.slice(0, 3).join(', ')}, …` : values.join(', ')
 

@@ -9,8 +9,8 @@ import {
   STEP,
 } from '../../../../src/stores/durable-objects/ahead.ts'
 import { decideList } from '../../../../src/stores/durable-objects/decide.ts'
+import { memoryParts } from '../../../../src/stores/durable-objects/memory-parts.ts'
 import type { Record } from '../../../../src/stores/durable-objects/record.ts'
-import { memoryParts } from '../../../support/memory-parts.ts'
 
 const windowMs = 6000
 const algorithms = ['fixed-window', 'sliding-window', 'token-bucket'] as const
