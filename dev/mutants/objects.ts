@@ -100,6 +100,12 @@ export const objectsMutants: Mutant[] = [
     '',
     'storage',
   ),
+  storedParts(
+    'forgets what has ended by the clock of the caller',
+    'Math.max(end, this.#decidedAt) +',
+    'end +',
+    'storage',
+  ),
   log(
     'a debt in a log has no bound',
     'Math.min(cost, MAX_ENTRIES - live.length)',

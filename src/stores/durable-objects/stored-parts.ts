@@ -56,6 +56,8 @@ export class StoredParts implements Parts {
   readonly #changes = new Map<string, Change>()
   /** When the alarm goes off, ms since the epoch. */
   #alarmAt: number | null = null
+  /** The time of the last decision, ms since the epoch. */
+  #decidedAt = 0
   /** How far the time of decisions is behind the object's clock, ms. Not 0 only if the caller sends the time. */
   #behindMs = 0
 
@@ -126,6 +128,7 @@ export class StoredParts implements Parts {
     }
     const own = this.#record
     const record = own && recordToStore(this.#stored, own, this.#counts, isDense)
+    this.#decidedAt = now
     this.#behindMs = time - now + (time === now ? 0 : ROOM_MS)
     if (!record && this.#changes.size === 0) return
     this.#storage.transactionSync(() => {
@@ -153,7 +156,8 @@ export class StoredParts implements Parts {
       kv.delete(key)
       return
     }
-    const expires = end + this.#behindMs
+    // A state that has ended by the caller's clock counts again if this clock moves back.
+    const expires = Math.max(end, this.#decidedAt) + this.#behindMs
     kv.put(key, { value, expires } satisfies StoredRow<unknown>)
     if (this.#alarmAt === null) this.#setAlarm(expires)
   }

@@ -105,6 +105,23 @@ test('The alarm deletes expired rows an hour after their end, and then the stora
   expect(rows.size).toBe(0)
 })
 
+test('What has ended by the clock of the caller counts again if this clock moves back.', async () => {
+  const slots = (slot: string): Limit => ({
+    ...limitOf('a', { tag: 's', algorithm: 'concurrency' }),
+    slot,
+  })
+  for (const slot of ['one', 'two']) {
+    await store.decide(take(limitOf('a'), slots(slot)), { now: start })
+  }
+  const later = { now: start + 10 * 86_400_000 }
+  await store.decide([{ mode: 'refund', limits: [slots('one')] }], later)
+  await memory.at('a').subject.alarm()
+  memory.restart('a')
+  const peek: StoreRequest[] = [{ mode: 'peek', limits: [limitOf('a'), slots('three')] }]
+  const { states } = await store.decide(peek, { now: start })
+  expect(states[0]!.map(({ remaining }) => remaining)).toEqual([28, 29])
+})
+
 test('The alarm of a window that never ends is at most a year away.', async () => {
   await store.decide(take(limitOf('a', { windowMs: 2 ** 45 })))
   expect(memory.at('a').alarmAt).toBe(start + 365 * 86_400_000)
