@@ -41,8 +41,8 @@ const shards = mutantsOf('src/features/shards/split-store.ts', 'test/unit/featur
 export const storeMutants: Mutant[] = [
   reply(
     'accepts a time above 2^53',
-    '!isTime(texts[0]!) || !isWhole(decidedAt)',
-    '!isTime(texts[0]!)',
+    '!TIME.test(texts[0]!) || !isWhole(decidedAt)',
+    '!TIME.test(texts[0]!)',
     'reply',
   ),
   reply(

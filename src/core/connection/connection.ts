@@ -173,13 +173,14 @@ export function connect(
     }
   }
 
-  /** Sends lists alone with `sendAlone` if there is nothing to share a call with; otherwise they join a batch. */
-  function sendOrJoin<Result>(
+  /**
+   * Begins a call if lists have none to share; otherwise they join a batch.
+   * @returns a function for the reply of the call, or the results of the batch
+   */
+  function beginOrJoin(
     lists: StoreRequest[][],
     options: StoreOptions,
-    sendAlone: () => Promise<Result>,
-    resultOf: (results: StoreResult[]) => Result,
-  ): Promise<Result> {
+  ): ((reply: unknown) => void) | Promise<StoreResult[]> {
     const { waitUntil, idempotency, now: time, deadlineMs = DEADLINE_MS, onCall } = options
     const now = clock()
     const isShared = batching && waitUntil !== undefined && !idempotency && time === undefined
@@ -190,27 +191,29 @@ export function connect(
         const until = now + deadlineMs
         const entry = { lists, ...sizeOf(lists), deadlineMs, until, onCall, answer: resolve }
         join(entry, now, waitUntil, given ?? options.later ?? inTurn)
-        return promise.then(resultOf)
+        return promise
       }
     }
     const ended = isShared ? begin(lists, options, now) : breaker.begin(lists, options, now)
-    if (!ended) {
-      const errors = lists.map(() => new StoreError('circuit-open'))
-      return Promise.resolve(errors).then(resultOf)
-    }
-    const deciding = sendAlone()
-    deciding.then(ended, ended)
-    return deciding
+    return ended ?? Promise.resolve(lists.map(() => new StoreError('circuit-open')))
   }
 
   return {
     isOpen: breaker.isOpen,
-    decide: (requests, options = {}) =>
-      sendOrJoin([requests], options, () => store.decide(requests, options), replyOf),
+    decide(requests, options = {}) {
+      const begun = beginOrJoin([requests], options)
+      if (begun instanceof Promise) return begun.then(replyOf)
+      const deciding = store.decide(requests, options)
+      deciding.then(begun, begun)
+      return deciding
+    },
     async decideEach(lists, options = {}) {
       if (lists.length === 0) return []
-      const sendAll = () => store.decideEach(lists, options)
-      return sendOrJoin(lists, options, sendAll, (results) => results)
+      const begun = beginOrJoin(lists, options)
+      if (begun instanceof Promise) return begun
+      const deciding = store.decideEach(lists, options)
+      deciding.then(begun, begun)
+      return deciding
     },
   }
 }

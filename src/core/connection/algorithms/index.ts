@@ -1,6 +1,6 @@
 import type { QuotaState } from '../../base/decision.ts'
 import type { Limit, Terms } from '../store.ts'
-import { endingIn, type KeptState, type QuotaAlgorithm, withFloor } from './algorithm.ts'
+import { type KeptState, type QuotaAlgorithm, withFloor } from './algorithm.ts'
 import { fixedWindow } from './fixed-window.ts'
 import { slidingLog } from './sliding-log.ts'
 import { slidingWindow } from './sliding-window.ts'
@@ -38,12 +38,17 @@ export function statedBy(
   const algorithm = terms.algorithm as Exclude<Terms['algorithm'], 'concurrency'>
   const decide = algorithms[algorithm]
   const smaller = withFloor(algorithm, terms, floor)
-  // Without a state every wait is 0, or there is none.
-  const answer = endingIn(stored ? stored.end - now : 0, {
-    ...decide(now, smaller, 0, stored),
+  const { remaining, resetAfterMs, nextAfterMs } = decide(now, smaller, 0, stored)
+  const retryAfterMs = allowed ? 0 : decide(now, smaller, cost, stored).retryAfterMs
+  // The whole quota is available from the run-out of the state on. Without a state every wait is 0, or there is none.
+  const restMs = stored ? stored.end - now : 0
+  const answer: QuotaState = {
     allowed,
-    retryAfterMs: allowed ? 0 : decide(now, smaller, cost, stored).retryAfterMs,
-  })
+    remaining,
+    retryAfterMs: retryAfterMs && Math.min(retryAfterMs, restMs),
+    resetAfterMs: Math.min(resetAfterMs, restMs),
+    nextAfterMs: Math.min(nextAfterMs, restMs),
+  }
   return floor
     ? { ...answer, reserved: decide(now, terms, 0, stored).remaining - answer.remaining }
     : answer

@@ -219,7 +219,7 @@ export function idempotencyText({ fingerprint, forMs }: Idempotency, keys: strin
 }
 
 export function checkCall(requests: number, keys: number, now: number | undefined): void {
-  check(requests >= 1 && requests <= 128, 'call', 'number of requests')
-  check(keys <= 128, 'call', 'number of keys')
-  check(now === undefined || isWhole(now, 0), 'call', 'now')
+  if (requests < 1 || requests > 128) check(false, 'call', 'number of requests')
+  if (keys > 128) check(false, 'call', 'number of keys')
+  if (now !== undefined && !isWhole(now, 0)) check(false, 'call', 'now')
 }

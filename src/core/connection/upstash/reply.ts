@@ -14,7 +14,7 @@ export function decode(
   if (typeof reply !== 'string') return undefined
   const texts = reply.split(' ')
   const decidedAt = Number(texts[0])
-  if (!isTime(texts[0]!) || !isWhole(decidedAt)) return undefined
+  if (!TIME.test(texts[0]!) || !isWhole(decidedAt)) return undefined
   const mark = idempotency && texts[1] // of a replay
   if (idempotency && mark !== '0' && mark !== '1') return undefined
   let next = idempotency ? 2 : 1
@@ -28,7 +28,7 @@ export function decode(
   return mark === '1' ? { decidedAt, states, replayed: true } : { decidedAt, states }
 }
 
-const isTime = (text: string) => /^\d{1,16}$/.test(text)
+const TIME = /^\d{1,16}$/
 const isWhole = (value: unknown): value is number =>
   Number.isSafeInteger(value) && (value as number) >= 0
 

@@ -75,8 +75,9 @@ export function compiledCalls(): (
   }
 
   return (requests, now, namespace) => {
-    if (requests.length === 0 || !requests.every(isPlain)) return undefined
-    const { limits } = requests[0]!
+    for (const request of requests) if (!isPlain(request)) return undefined
+    const limits = requests[0]?.limits
+    if (!limits) return undefined
     const node = nodeOf(limits)
     if (!node) return undefined
     if (!node.set) {
@@ -86,19 +87,24 @@ export function compiledCalls(): (
       node.set = { limits: limits.map(toCompiled), scripts: [], declines: 0 }
     }
     const { set } = node
-    const keys = requests.map((request) => recordOf(request.limits[0]!.subject, namespace))
-    const isMany = keys.length > 1
-    if (set.declines >= MAX_DECLINES || !requests.every((one) => isOf(set, limits, one.limits))) {
-      return undefined
+    if (set.declines >= MAX_DECLINES) return undefined
+    const keys: string[] = []
+    let sendsCosts = false
+    for (const request of requests) {
+      if (!isOf(set, limits, request.limits)) return undefined
+      keys.push(recordOf(request.limits[0]!.subject, namespace))
+      for (const { cost } of request.limits) sendsCosts ||= cost !== 1
     }
+    const isMany = keys.length > 1
     if (isMany && new Set(keys).size < keys.length) return undefined
     checkCall(requests.length, keys.length, now)
-    const sendsCosts = requests.some((request) => request.limits.some(({ cost }) => cost !== 1))
     const args = [now === undefined ? '' : `${now}`]
     for (const request of requests) {
       for (const limit of request.limits) {
         if (sendsCosts) args.push(`${limit.cost}`)
-        if (hasPeriod(limit)) args.push(`${optionOf(limit.terms, limit, 'take', 'request')}`)
+        if (limit.period && hasPeriod(limit)) {
+          args.push(`${optionOf(limit.terms, limit, 'take', 'request')}`)
+        }
       }
     }
     if (args.length === 1 && now === undefined) args.pop()
@@ -117,24 +123,28 @@ export function compiledCalls(): (
 export function isPlain({ mode, limits }: StoreRequest): boolean {
   if (mode !== 'take' || limits.length === 0 || limits.length > MAX_LIMITS) return false
   const { subject } = limits[0]!
-  return limits.every(
-    (limit) =>
+  for (const limit of limits) {
+    const isPlain =
       limit.subject === subject &&
       !hasOwnKey(limit.terms.algorithm) &&
       !limit.terms.isOwn &&
       !(limit.floor || limit.penalty || limit.override) &&
-      isWhole(limit.cost, 1),
-  )
+      isWhole(limit.cost, 1)
+    if (!isPlain) return false
+  }
+  return true
 }
 
 /** @param first the limits of the first request, which are known to be of the set, except for their periods */
-const isOf = ({ limits }: LimitSet, first: Limit[], some: Limit[]) =>
-  some.length === first.length &&
-  some.every(
-    (limit, index) =>
-      limit.terms === first[index]!.terms &&
-      hasPeriod(limit) === (limits[index]!.option === undefined),
-  )
+function isOf({ limits }: LimitSet, first: Limit[], some: Limit[]): boolean {
+  if (some.length !== first.length) return false
+  for (let index = 0; index < some.length; index += 1) {
+    const limit = some[index]!
+    if (limit.terms !== first[index]!.terms) return false
+    if (hasPeriod(limit) !== (limits[index]!.option === undefined)) return false
+  }
+  return true
+}
 
 /** Calendar periods change, so they are arguments. */
 const hasPeriod = ({ terms, period }: Limit) =>

@@ -97,10 +97,11 @@ export function createUpstashStore({
     options: StoreOptions,
     deadline: AbortSignal | undefined,
     isResent = false,
-    declined = new Set<Pack>(),
+    declined: ReadonlySet<Pack> = NONE,
   ): Promise<StoreResult[][]> {
     const now = options.now ?? (clock === 'edge' ? Date.now() : undefined)
-    const calls = packs.map((pack) => callFor(pack, now, declined.has(pack)))
+    const calls: (StoreCommand | StoreError)[] = []
+    for (const pack of packs) calls.push(callFor(pack, now, declined.has(pack)))
     if (calls.length > 1) {
       // Only the first call of a script carries it. The others need its name.
       for (const call of calls) {
@@ -130,14 +131,19 @@ export function createUpstashStore({
     }
     for (const script of carried) script.sha ??= await sha1(script.text)
     let next = 0
-    const answers = calls.map((call) => {
-      if (call instanceof StoreError) return call
-      const answer = toText(sent[next++]!, call)
-      if (!(answer instanceof StoreError)) loaded.add(call.script)
-      return answer
-    })
-    const replies = packs.map((pack, index) => repliesOf(pack, answers[index]!))
+    let hasFailed = false
+    const answers: ScriptAnswer[] = []
+    const replies: StoreResult[][] = []
+    for (let index = 0; index < calls.length; index += 1) {
+      const call = calls[index]!
+      const answer = call instanceof StoreError ? call : toText(sent[next++]!, call)
+      if (answer instanceof StoreError) hasFailed = true
+      else if (!(call instanceof StoreError)) loaded.add(call.script)
+      answers.push(answer)
+      replies.push(repliesOf(packs[index]!, answer))
+    }
     observed?.end(replies, now !== undefined)
+    if (!hasFailed) return replies
 
     const missing = packs.filter((_, index) => hasCause(answers[index]!, 'NOSCRIPT'))
     const refused = packs.filter((_, index) => hasCause(answers[index]!, DECLINED))
@@ -187,6 +193,8 @@ export function createUpstashStore({
   }
   return store
 }
+
+const NONE: ReadonlySet<Pack> = new Set()
 
 /** The reply of a compiled script that has declined. A reply of null may be that of a call that has counted. */
 const DECLINED = 'declined'
