@@ -18,6 +18,13 @@ if sub(record, 1, 2) ~= '1;' then
   return redis.error_reply('ERR sluice: key ' .. record_key .. ' holds a record of an unknown format')
 end
 
+-- Limits that the other side has reported. They come first: what is left is that of these limits.
+local before = record
+for index = 4, #ARGV do
+  local tag, reported, life = match(ARGV[index], '^([^ ]+) (%d+) (%d+)$')
+  record = with_state(record, tag, format('%d:%d:%d', now, life, reported))
+end
+
 -- The limits of the request, in order. `rates` are those that count in time, `slots` those of requests in flight.
 local limits, slots = {}, {}
 for index, tag, algorithm, limit, window, option, cost in string.gmatch(ARGV[2], LIMIT) do
@@ -69,7 +76,9 @@ local function earliest(row)
     return now
   end
   local at = math.max(now, time)
-  if row.algorithm == 'fixed' then
+  if cost == 0 then
+    return at
+  elseif row.algorithm == 'fixed' then
     return first + cost > limit and run_out or at
   elseif row.algorithm == 'bucket' then
     local over = math.max(0, first - (at - time) * limit) + (cost - row.capacity) * window
@@ -147,14 +156,9 @@ end
 local line_end, _, cool_until = state_of(record, line, now)
 line_end, cool_until = math.max(now, line_end or now), math.max(now, cool_until or now)
 
-local before = record
 if mode == 'learn' then
-  -- Limits and units that the other side has reported for a request that was sent at `wait`, or a cooldown for all.
+  -- Units that the other side has reported for a request that was sent at `wait`, or a cooldown for all.
   cool_until = math.max(cool_until, now + cooldown)
-  for index = 4, #ARGV do
-    local tag, reported, life = match(ARGV[index], '^([^ ]+) (%d+) (%d+)$')
-    record = with_state(record, tag, format('%d:%d:%d', now, life, reported))
-  end
   for _, row in ipairs(limits) do
     local time = state_of(record, row.tag, now)
     local known, at = row.cost, math.max(now, time or now)

@@ -40,6 +40,13 @@ export const turnsMutants: Mutant[] = [
     '(newest or 0) - now',
     'turns',
   ),
+  lua('a cost of 0 waits', 'if cost == 0 then', 'if false then', 'turns'),
+  lua(
+    'what is left is that of the limit before it was lowered',
+    'for index = 4, #ARGV do',
+    'for index = 4, 0 do',
+    'turns',
+  ),
   twin(
     'an object gives places before the line',
     'lineEnd: Math.max(now, state?.time ?? now)',

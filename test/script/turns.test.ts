@@ -216,6 +216,57 @@ test('A lower limit that the other side reports is in force for its time.', asyn
   expect(places).toEqual([0, 0, 200, 400].map((ms) => turnStart + ms))
 })
 
+/** The store of the script, and that of an object. */
+const stores = {
+  Lua: () => (ask: Parameters<typeof turnOf>[1], now: number) => turnOn(server, ask, now),
+  TypeScript: () => {
+    const parts = memoryParts()
+    return async (ask: Parameters<typeof turnOf>[1], now: number) =>
+      turnOf(parts, ask, lineTag(ask.limits), now)
+  },
+}
+
+for (const algorithm of kinds) {
+  test.for(Object.entries(stores))(
+    `What is left of a lower limit is sent, no less and no more (${algorithm}, %s).`,
+    async ([, start]) => {
+      const turn = start()
+      const terms = { ...bucket(100, 100, 60_000), algorithm }
+      const limits = limitsOf(newSubject(), [terms], [1])
+      const ask = { do: 'take' as const, limits, waitMs: 1_000, holdMs: 1_000 }
+      await turn(ask, turnStart)
+      const report = {
+        do: 'learn' as const,
+        limits: limits.map((one) => ({ ...one, cost: 10 })),
+        sentAt: turnStart,
+        coolMs: 0,
+        lowered: [{ tag: 't', limit: 50, forMs: 60_000 }],
+      }
+      await turn(report, turnStart)
+      expect((await turn(ask, turnStart)).left).toEqual([9])
+    },
+  )
+
+  test.for(Object.entries(stores))(
+    `A cost of 0 does not wait, also if more than the limit is used (${algorithm}, %s).`,
+    async ([, start]) => {
+      const turn = start()
+      const of = (cost: number) =>
+        limitsOf(subject, [{ ...bucket(10, 10, 60_000), algorithm }], [cost])
+      const subject = newSubject()
+      const ask = { do: 'take' as const, waitMs: 1_000, holdMs: 1_000 }
+      await turn({ ...ask, limits: of(8) }, turnStart)
+      const lowered = [{ tag: 't', limit: 5, forMs: 60_000 }]
+      const report = { do: 'learn' as const, sentAt: turnStart, coolMs: 0, lowered }
+      await turn({ ...report, limits: of(99) }, turnStart)
+      expect((await turn({ ...ask, limits: of(0) }, turnStart + 1)).place).toBe(turnStart + 1)
+      expect((await turn({ ...ask, limits: of(1) }, turnStart + 1)).place).toBeGreaterThan(
+        turnStart + 1_000,
+      )
+    },
+  )
+}
+
 const slots = (subject: string, slot: string): Limit[] => [
   ...limitsOf(subject, [bucket(1_000, 1_000)], [1]),
   {

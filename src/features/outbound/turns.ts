@@ -54,10 +54,11 @@ function asked(parts: Parts, ask: TurnAsk, line: string, now: number): Turn {
 function learnt(parts: Parts, report: TurnReport, line: string, now: number): Turn {
   const { lineEnd, coolUntil: before } = lineOf(parts, line, now)
   const coolUntil = Math.max(before, now + report.coolMs)
-  const limits = report.limits.map((limit) => inForce(parts, limit, now))
   for (const { tag, limit, forMs } of report.lowered) {
     setState(parts, `${tag}-limit`, { time: now, end: now + forMs, numbers: [limit] })
   }
+  // What is left is that of the lowered limits.
+  const limits = report.limits.map((limit) => inForce(parts, limit, now))
   for (const limit of limits) {
     const { terms, cost: reported } = limit
     const { algorithm, tag, windowMs } = terms

@@ -113,6 +113,7 @@ test('A lower limit that the other side reports is in force for all processes.',
     'RateLimit-Policy': '"default";q=5;w=1',
   }
   side.answers.push(new Response('ok', { headers }))
+  const start = Date.now()
   await first!(URL)
   await expect
     .poll(async () => {
@@ -120,8 +121,8 @@ test('A lower limit that the other side reports is in force for all processes.',
       return calls.length
     })
     .toBe(5)
-  const times = side.received.slice(1).map(({ at }) => at)
-  expect(times.at(-1)! - times[0]!).toBeGreaterThanOrEqual(190) // three at once, then one each 200 ms
+  // Three at once and one each 200 ms. A unit that has begun to flow back when the report arrives counts as whole.
+  expect(side.received.at(-1)!.at - start).toBeGreaterThanOrEqual(190)
 })
 
 test('Slots bound the calls in flight, and the next call goes when a body has ended.', async () => {
