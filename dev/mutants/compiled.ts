@@ -13,8 +13,8 @@ export const compiledMutants: Mutant[] = [
   ),
   sets(
     'a limit without a period has the argument of one',
-    'hasPeriod(limit) === (limits[index]!.option === undefined)',
-    'true',
+    'hasPeriod(limit) !== (limits[index]!.option === undefined)',
+    'false',
     'sets',
   ),
   sets(
@@ -43,14 +43,14 @@ export const compiledMutants: Mutant[] = [
   ),
   sets(
     'all requests of a call have the limits of the first',
-    '!requests.every((one) => isOf(set, limits, one.limits))',
+    '!isOf(set, limits, request.limits)',
     'false',
     'sets',
   ),
   sets(
     'a set ends with the shorter one',
-    'some.length === first.length &&',
-    'some.length <= first.length &&',
+    'some.length !== first.length',
+    'some.length > first.length',
     'sets',
   ),
   sets(
@@ -81,11 +81,11 @@ export const compiledMutants: Mutant[] = [
   sets('never stops trying', 'set.declines >= MAX_DECLINES', 'false', 'sets'),
   sets(
     'every call sends its costs',
-    '({ cost }) => cost !== 1',
-    '({ cost }) => cost !== 0',
+    'sendsCosts ||= cost !== 1',
+    'sendsCosts ||= cost !== 0',
     'sets',
   ),
-  sets('costs count as one unit', '({ cost }) => cost !== 1', '({ cost }) => cost === 0', 'sets'),
+  sets('costs count as one unit', 'sendsCosts ||= cost !== 1', 'sendsCosts ||= cost === 0', 'sets'),
   sets(
     'a bucket has a period as an argument',
     "period !== undefined && terms.algorithm === 'fixed-window'",

@@ -3,6 +3,7 @@ import { type Mutant, mutantsOf } from './mutant.ts'
 const folder = 'test/unit/hosts'
 const proxy = mutantsOf('src/hosts/worker/proxy.ts', folder)
 const gateway = mutantsOf('src/hosts/worker/gateway.ts', folder)
+const middleware = mutantsOf('src/hosts/app/middleware.ts', folder)
 const pipeline = mutantsOf('src/core/pipeline.ts', folder)
 const speculative = mutantsOf('src/core/speculative.ts', folder)
 const health = mutantsOf('src/api/health.ts', folder)
@@ -139,9 +140,9 @@ export const gatewayMutants: Mutant[] = [
     "method !== 'OPTIONS'",
     'outcomes',
   ),
-  pipeline(
+  middleware(
     'A handler that throws a text keeps its slot',
-    '    checked.settle({ status: 500, headers: new Headers() })\n',
+    '        checked.settle(failed())\n',
     '',
     'outcomes',
   ),
@@ -176,10 +177,10 @@ export const gatewayMutants: Mutant[] = [
     'parallel',
   ),
   speculative('A cancelled request runs to its end', '      abort.abort()\n', '', 'parallel'),
-  mutantsOf('src/hosts/app/middleware.ts', folder)(
+  middleware(
     'An app does not learn the decision on a request that passes',
-    "      c.set('rateLimit', decision)\n      await next()",
-    '      await next()',
+    "      c.set('rateLimit', decision)\n      try {",
+    '      try {',
     'penalties',
   ),
   health('One problem is healthy', 'problems.length > 0', 'problems.length > 1', 'health'),

@@ -221,14 +221,14 @@ export const limiterMutants: Mutant[] = [
   ),
   beforeShield(
     'asks the shield about a peek',
-    "shield && shieldKey && mode === 'take' && enforced",
-    'shield && shieldKey && enforced',
+    "    mode === 'take' &&\n    matches.some",
+    '    matches.some',
     'shield',
   ),
   beforeShield(
     'asks the shield about a request that only shadow policies count',
-    'enforced(matches).some(({ cost }) => cost > 0)',
-    'matches.some(({ cost }) => cost > 0)',
+    "policy.mode === 'enforce' && cost > 0",
+    'cost > 0',
     'shield',
   ),
   beforeShield(
@@ -251,8 +251,8 @@ export const limiterMutants: Mutant[] = [
   ),
   decision(
     'lets a shadow policy shorten the deadline',
-    'enforcing.length > 0 ? enforcing : limits // a',
-    'limits // a',
+    'enforcedMs < Number.POSITIVE_INFINITY ? enforcedMs : shadowMs',
+    'Math.min(enforcedMs, shadowMs)',
     'decide',
   ),
 
@@ -366,7 +366,7 @@ export const limiterMutants: Mutant[] = [
 
   creation(
     'keeps the databases after their credentials change',
-    '!values || variables.some((name, index) => given[name] !== values![index])',
+    '!values || hasChanged(given)',
     '!values',
     'create',
   ),

@@ -67,8 +67,8 @@ export const storeMutants: Mutant[] = [
   reply('accepts a state that has run out', 'end <= now', 'end < now', 'reply'),
   algorithmsOf('index')(
     'admits what the state has room for, against the script',
-    'retryAfterMs: allowed ? 0 : decide(now, smaller, cost, stored).retryAfterMs',
-    'retryAfterMs: decide(now, smaller, cost, stored).retryAfterMs',
+    'retryAfterMs = allowed ? 0 : decide(now, smaller, cost, stored).retryAfterMs',
+    'retryAfterMs = decide(now, smaller, cost, stored).retryAfterMs',
     'reply',
   ),
   args('a take ignores its floor', 'floor === 0 && !(period ||', '!(period ||', 'arguments'),

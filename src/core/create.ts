@@ -172,12 +172,19 @@ export function createParts(
     return { store, databases, nameSubject, denialCache, onStoreError, observed }
   }
 
+  function hasChanged(given: Record<string, unknown>): boolean {
+    for (let index = 0; index < variables.length; index += 1) {
+      if (given[variables[index]!] !== values![index]) return true
+    }
+    return false
+  }
+
   const variables = ['SLUICE_SECRET', ...names.flatMap((name) => Object.values(variablesOf(name)))]
   let values: unknown[] | undefined
   let parts: DeployedParts
   return (env) => {
     const given = env as Record<string, unknown>
-    if (!values || variables.some((name, index) => given[name] !== values![index])) {
+    if (!values || hasChanged(given)) {
       const found = new Map(
         own ? [] : names.map((name) => [name, databaseFrom(config, env, name)] as const),
       )

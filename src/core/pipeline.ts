@@ -11,7 +11,6 @@ import { observe } from './decide/observed.ts'
 import type { LimiterParts, Outcome } from './decide/question.ts'
 import {
   type Charges,
-  dependsOnResponse,
   holdsSlots,
   type Kept,
   type ResponseHead,
@@ -26,7 +25,6 @@ import { withCors } from './respond/cors.ts'
 import { withChanged } from './respond/own-fields.ts'
 import { refuse } from './respond/refusal.ts'
 import { decisionFields, problem, refusal, withDecisionFields } from './respond/response.ts'
-import { wouldRefuse } from './respond/shadow.ts'
 import type { Speculative } from './speculative.ts'
 
 /** A request after its decision. */
@@ -101,17 +99,19 @@ export async function checkRequest(
     const spentMs = Math.max(0, Date.now() - startedAt)
     const deciding = decide(prepared, parts, { spentMs, waitUntil })
     // Keeps the call alive if the client disconnects before the decision, so that its charge is settled.
-    if (prepared.limits.some(dependsOnResponse)) waitUntil(deciding)
+    if (prepared.settles) waitUntil(deciding)
     outcome = await deciding
   }
 
-  if (!verified) observe(parts, matched, outcome, view, runtime)
+  if (parts.observed && !verified) observe(parts, matched, outcome, view, runtime)
   const { decision } = outcome
   const passes = decision.allowed && (!verified || verified.through)
   // A request that Sluice answers has no response by which its charges could be settled.
   const charges = verified && !passes ? undefined : outcome.charges
-  for (const policy of wouldRefuse(decision)) {
-    log('shadow-refused', policy, 'a shadow policy would have refused a request')
+  for (const { mode, allowed, policy } of decision.limits) {
+    if (mode === 'shadow' && !allowed) {
+      log('shadow-refused', policy, 'a shadow policy would have refused a request')
+    }
   }
   const own = !passes
   if (own) speculative?.cancel()
@@ -212,10 +212,11 @@ const withFieldsOf = (response: Response, fields: Record<string, string>): Respo
 const canCopy = ({ status, webSocket }: Response & { webSocket?: unknown }) =>
   status >= 200 || Boolean(webSocket)
 
+/** The response of a handler that throws. */
+export const failed = (): ResponseHead => ({ status: 500, headers: new Headers() })
+
 export interface Responders {
   speculate?: (policies: Policy[], view: RequestView) => Speculative | undefined
-  /** Prepares a refusal. Another response gets the fields of the decision again, merged with its own. Defaults to no change. */
-  refuse?: (refusal: Response, decision: Decision) => Response
   /** Makes the response to an admitted request. */
   respond: (
     decision: Decision,
@@ -231,21 +232,17 @@ export async function limitRequest(
   limiter: Limiter,
   request: Request,
   runtime: RuntimeContext,
-  { speculate, refuse = (answer) => answer, respond }: Responders,
+  { speculate, respond }: Responders,
 ): Promise<Response> {
   const checked = await checkRequest(limiter, request, runtime, speculate)
   const { decision } = checked
-  if (!checked.passes) {
-    const refusal = await checked.refuse()
-    const answer = refuse(refusal, decision)
-    return answer === refusal ? answer : checked.withFields(answer)
-  }
+  if (!checked.passes) return checked.refuse()
   let response: Response
   try {
     response = await respond(decision, checked.speculative, checked.view, checked.isRead)
   } catch (error) {
     // Hono itself answers each `Error` of a handler, so only other values arrive here.
-    checked.settle({ status: 500, headers: new Headers() })
+    checked.settle(failed())
     throw error
   }
   return checked.finish(response)

@@ -8,13 +8,16 @@ import { type Charges, chargeOf, dependsOnResponse } from './settle.ts'
 
 /** The outcome of a reply. */
 export function conclude(pending: Pending, reply: StoreReply): Outcome {
-  const { limits, slot, mode } = pending
-  const states = statesOf(pending, reply.states)
+  const { limits, requests, slot, mode, settles } = pending
+  const states = requests.length === 1 ? reply.states[0]! : statesOf(pending, reply.states)
   const decision = decisionOf(limits, states, reply.decidedAt)
   const { allowed } = decision
-  const outcome: Outcome = { decision: slot && allowed ? { ...decision, slot } : decision }
-  const charges = allowed && mode === 'take' && chargesOf(limits, states, reply.decidedAt)
-  if (charges) outcome.charges = charges
+  if (slot && allowed) decision.slot = slot
+  const outcome: Outcome = { decision }
+  if (settles && allowed && mode === 'take') {
+    const charges = chargesOf(limits, states, reply.decidedAt)
+    if (charges) outcome.charges = charges
+  }
   if (reply.replayed) outcome.replayed = true
   return outcome
 }
@@ -37,7 +40,6 @@ function chargesOf(
 
 /** The states of a reply in the order of the policies. In the requests the enforced limits come first. */
 function statesOf({ limits, requests }: Pending, states: StoreState[][]): StoreState[] {
-  if (requests.length === 1) return states[0]!
   let nextEnforced = 0
   let nextShadow = requests[0]!.limits[0]!.policy.mode === 'enforce' ? 1 : 0
   return limits.map(({ policy }) =>
@@ -49,9 +51,10 @@ const isAnswered = ({ fallback }: StoreState) => fallback === undefined
 
 /** Makes the decision from the states of all limits. */
 export function decisionOf(matches: Match[], states: StoreState[], decidedAt: number): Decision {
-  return states.every(isAnswered)
-    ? decided(matches, states, decidedAt)
-    : decidedInPart(matches, states, decidedAt)
+  for (const { fallback } of states) {
+    if (fallback) return decidedInPart(matches, states, decidedAt)
+  }
+  return decided(matches, states, decidedAt)
 }
 
 function decided(matches: Match[], states: StoreState[], decidedAt: number): Decision {

@@ -4,15 +4,15 @@
  */
 import { StoreError } from '../base/errors.ts'
 import type { Soon } from '../base/when-known.ts'
-import { where } from '../base/where.ts'
 import type { StoreOptions } from '../connection/store.ts'
 import type { Match, Matched } from '../program/match.ts'
 import type { NameSubject } from '../program/subject.ts'
 import { conclude, decisionOf } from './conclude.ts'
 import type { DenialCache } from './denial-cache.ts'
 import { limitsOf, type PolicyLimit } from './limit.ts'
-import type { Meter, StoreUse } from './observer.ts'
+import type { Meter } from './observer.ts'
 import type { DecideOptions, LimiterParts, Outcome, Pending, Question } from './question.ts'
+import { dependsOnResponse } from './settle.ts'
 
 function matchesIn({ policies }: Matched): Match[] {
   const matches: Match[] = []
@@ -59,10 +59,16 @@ export function prepare(
       decidedBy: 'list',
     }
   }
-  const slot = holdsSlots(matches) ? (givenSlot ?? crypto.randomUUID()) : undefined
+  let slot: string | undefined
+  for (const { policy } of matches) {
+    if (policy.algorithm === 'concurrency') slot ??= givenSlot ?? crypto.randomUUID()
+  }
   const { shield: shieldKey } = matched
   const isShielded =
-    shield && shieldKey && mode === 'take' && enforced(matches).some(({ cost }) => cost > 0)
+    shield &&
+    shieldKey &&
+    mode === 'take' &&
+    matches.some(({ policy, cost }) => policy.mode === 'enforce' && cost > 0)
   if (!isShielded) return ask(matches, mode, slot, nameSubject)
   return shield(shieldKey).then((decision) =>
     decision ? { decision, decidedBy: 'shield' } : ask(matches, mode, slot, nameSubject),
@@ -81,27 +87,26 @@ function ask(
     : pendingOf(limits, mode, slot)
 }
 
-function holdsSlots(matches: Match[]): boolean {
-  for (const { policy } of matches) if (policy.algorithm === 'concurrency') return true
-  return false
-}
-
 function pendingOf(
   limits: PolicyLimit[],
   mode: Pending['mode'],
   slot: string | undefined,
 ): Pending {
-  const enforcing = enforced(limits)
-  const requests: Pending['requests'] = enforcing.length > 0 ? [{ mode, limits: enforcing }] : []
-  const follow = mode === 'take' && enforcing.length > 0 ? 'follow' : mode
+  const enforced: PolicyLimit[] = []
+  let settles = false
   for (const limit of limits) {
-    if (limit.policy.mode === 'shadow') requests.push({ mode: follow, limits: [limit] })
+    if (limit.policy.mode === 'enforce') enforced.push(limit)
+    settles ||= dependsOnResponse(limit)
   }
-  return { limits, requests, mode, slot: mode === 'take' ? slot : undefined }
+  const requests: Pending['requests'] = enforced.length > 0 ? [{ mode, limits: enforced }] : []
+  if (enforced.length < limits.length) {
+    const follow = mode === 'take' && enforced.length > 0 ? 'follow' : mode
+    for (const limit of limits) {
+      if (limit.policy.mode === 'shadow') requests.push({ mode: follow, limits: [limit] })
+    }
+  }
+  return { limits, requests, mode, slot: mode === 'take' ? slot : undefined, settles }
 }
-
-const enforced = <M extends Match>(matches: M[]) =>
-  where(matches, ({ policy }) => policy.mode === 'enforce')
 
 /**
  * Prepares and decides several questions independently, in one round trip.
@@ -141,7 +146,9 @@ export async function decide(
   const deadlineMs = deadlineOf(pending.limits, 1, options.spentMs)
   const meter = parts.observed?.observer.measure()
   const reply = await parts.store.decide(pending.requests, storeOptions(options, deadlineMs, meter))
-  return withUse(conclude(pending, reply), meter?.stop())
+  const outcome = conclude(pending, reply)
+  if (meter) outcome.use = meter.stop()
+  return outcome
 }
 
 /** Decides prepared questions independently, in one call to the store. */
@@ -160,7 +167,9 @@ async function decideList(
   return pending.map((one, index) => {
     const reply = replies[index]!
     if (reply instanceof StoreError) throw reply
-    return withUse(conclude(one, reply), use)
+    const outcome = conclude(one, reply)
+    if (use) outcome.use = use
+    return outcome
   })
 }
 
@@ -176,18 +185,18 @@ function storeOptions(
   return options
 }
 
-const withUse = (outcome: Outcome, use: StoreUse | undefined): Outcome =>
-  use ? { ...outcome, use } : outcome
-
 /** The extra time for each limit if a call decides several questions, ms. */
 const LIMIT_MS = 0.1
 
 /** The deadline for the store: the shortest deadline of the policies, less the time that has passed, ms. */
 function deadlineOf(limits: PolicyLimit[], questions: number, spentMs = 0): number {
-  const enforcing = enforced(limits)
-  const relevant = enforcing.length > 0 ? enforcing : limits // a shadow policy does not shorten the deadline
-  let wholeMs = Number.POSITIVE_INFINITY
-  for (const { policy } of relevant) wholeMs = Math.min(wholeMs, policy.deadlineMs)
+  let enforcedMs = Number.POSITIVE_INFINITY
+  let shadowMs = Number.POSITIVE_INFINITY
+  for (const { policy } of limits) {
+    if (policy.mode === 'enforce') enforcedMs = Math.min(enforcedMs, policy.deadlineMs)
+    else shadowMs = Math.min(shadowMs, policy.deadlineMs)
+  }
+  const wholeMs = enforcedMs < Number.POSITIVE_INFINITY ? enforcedMs : shadowMs // a shadow policy does not shorten the deadline
   // A key function and a body may wait for a slow client, which must still be counted. So the store gets at least half of the deadline.
   const leastMs = spentMs > wholeMs / 2 && limits.some(mayWait) ? wholeMs / 2 : 1
   const listMs = questions > 1 ? limits.length * LIMIT_MS : 0

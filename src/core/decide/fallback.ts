@@ -177,7 +177,7 @@ export function withFallback(
 
   const layer: Store = {
     async decide(requests, options = {}) {
-      if (requests.some(isFallen)) return correct(requests, options)
+      for (const request of requests) if (isFallen(request)) return correct(requests, options)
       const sentAt = Date.now()
       let reply: StoreReply
       try {

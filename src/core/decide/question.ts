@@ -85,6 +85,8 @@ export interface Pending {
   requests: { mode: 'take' | 'follow' | 'peek'; limits: PolicyLimit[] }[]
   mode: 'take' | 'peek'
   slot: string | undefined
+  /** True if the charge of a limit depends on the response. */
+  settles: boolean
 }
 
 export interface DecideOptions {

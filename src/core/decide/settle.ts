@@ -49,7 +49,7 @@ export interface Metering {
 export const dependsOnResponse = ({ policy }: Pick<PolicyLimit, 'policy'>): boolean =>
   policy.countOnly !== undefined ||
   policy.cost.response !== undefined ||
-  readsBody(policy) ||
+  policy.cost.usage !== undefined ||
   policy.algorithm === 'concurrency'
 
 /** The part of a response that charges are settled by. */

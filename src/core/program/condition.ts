@@ -71,11 +71,15 @@ export function compileCondition(
     add('not', (view) => others.every((mismatch) => mismatch(view) !== undefined))
   }
   if (body) add('body', ({ message }) => message?.meets(body))
+  if (tests.length === 0) return matchesAll
   return (view) => {
     for (const [field, test] of tests) if (!(test(view) ?? unknown)) return field
     return undefined
   }
 }
+
+/** The condition of a policy for all requests. */
+export const matchesAll = (): Mismatch => undefined
 
 /** True if all comparisons are true, false if one is false. */
 function every<One>(all: One[], compare: (one: One) => Comparison): Comparison {

@@ -54,6 +54,8 @@ export function compileKey(
   label: (part: KeyPart) => string = labelOf,
 ): (view: RequestView) => Soon<Part[]> {
   const patterns = paths.map((pattern) => pathMatcher(pattern, options.caseSensitivePaths))
+  const [first] = key
+  if (key.length === 1 && first!.source === 'ip') return networkKey(first as NetworkPart, label)
   const reads = key.map((part) => partReader(label(part), reader(part, patterns, readers)))
   const [only] = reads
   if (reads.length > 1 || !only) return (view) => whenAllKnown(reads.map((read) => read(view)))
@@ -72,6 +74,25 @@ function partReader(label: string, read: Read): (view: RequestView) => Soon<Part
   return (view) => {
     const value = read(view)
     return value instanceof Promise ? value.then(partOf) : partOf(value)
+  }
+}
+
+type NetworkPart = Extract<KeyPart, { source: 'ip' }>
+
+/** Reads a key of the network alone. Each recent client has one, which is frozen because its requests share it. */
+function networkKey(
+  part: NetworkPart,
+  label: (part: KeyPart) => string,
+): (view: RequestView) => Part[] {
+  const own = label(part)
+  const known = new WeakMap<Address, Part[]>()
+  return ({ address }) => {
+    if (!address) return [[own, undefined]]
+    const found = known.get(address)
+    if (found) return found
+    const key: Part[] = [[own, network(address, part.v4, part.v6)]]
+    known.set(address, Object.freeze(key) as Part[])
+    return key
   }
 }
 

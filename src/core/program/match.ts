@@ -10,7 +10,7 @@ import type { KeyPart } from '../config/schema/key.ts'
 import { keysOfAll, MAX_KEYS } from '../config/schema/keys-in-redis.ts'
 import type { Claims } from '../request/claims.ts'
 import type { RequestView } from '../request/view.ts'
-import { compileCondition, compileRules, type Mismatch } from './condition.ts'
+import { compileCondition, compileRules, type Mismatch, matchesAll } from './condition.ts'
 import { compileCost } from './cost.ts'
 import { compileKey, type KeyReaders, keyReaders, labelOf } from './key.ts'
 import { compileSize } from './plan.ts'
@@ -109,14 +109,26 @@ export function compileMatcher(
   const usesPath = contains([config.policies, config.allow, config.deny], readsPath)
 
   /** @param isFlat true if no policy has several matches */
-  const finish = (view: RequestView, each: Soon<Met | Unmet>[], isFlat: boolean): Soon<Matched> =>
-    whenKnown(whenAllKnown(each), (known) => {
-      const matched = matchedBy(isFlat ? (known as (Match | Unmet)[]) : known.flat())
-      if (!shieldKey || !matched.policies.some(isMatch)) return matched
-      return whenKnown(shieldKey(view), (shield) =>
-        isComplete(shield) ? { ...matched, shield } : matched,
-      )
-    })
+  const finish = (view: RequestView, each: Soon<Met | Unmet>[], isFlat: boolean): Soon<Matched> => {
+    for (const one of each) {
+      if (one instanceof Promise) {
+        return Promise.all(each).then((known) => finishKnown(view, known, isFlat))
+      }
+    }
+    return finishKnown(view, each as (Met | Unmet)[], isFlat)
+  }
+
+  const finishKnown = (
+    view: RequestView,
+    known: (Met | Unmet)[],
+    isFlat: boolean,
+  ): Soon<Matched> => {
+    const matched = matchedBy(isFlat ? (known as (Match | Unmet)[]) : known.flat())
+    if (!shieldKey || !matched.policies.some(isMatch)) return matched
+    return whenKnown(shieldKey(view), (shield) =>
+      isComplete(shield) ? { ...matched, shield } : matched,
+    )
+  }
 
   return (view, isRefused) => {
     // If a path has several readings, the strictest counts. A client cannot evade a policy, or enter by `allow`, with another spelling.
@@ -197,6 +209,7 @@ function compilePolicy(
   freeKeys: number,
 ) {
   const mismatch = compileCondition(policy.match, config)
+  const isAlways = mismatch === matchesAll
   const costOf = compileCost(policy, config)
   const { otherwise } = policy.cost
   const compiled = (key: Policy['key'], label = labelOf) =>
@@ -216,7 +229,7 @@ function compilePolicy(
   const describe = (readings: RequestView[]): Soon<Met | Unmet> => {
     const [first] = readings as [RequestView]
     if (readings.length === 1) {
-      const field = mismatch(first)
+      const field = isAlways ? undefined : mismatch(first)
       return field ? { policy, unmet: 'match', field } : meet(first)
     }
     const met = readings.filter((one) => !mismatch(one))
@@ -237,24 +250,24 @@ function compilePolicy(
   }
 
   const meetKnown = (partitionKey: Part[], view: RequestView): Soon<Match | Unmet> => {
-    if (isComplete(partitionKey)) return meetBy(partitionKey, view)
+    if (isComplete(partitionKey)) {
+      return isConstant ? { policy, partitionKey, cost: otherwise } : meetBy(partitionKey, view)
+    }
     const unmet = lackingOf(partitionKey, onMissingKey)
     if (unmet) return { policy, unmet: 'key', ...unmet }
     return whenKnown(otherKey ? otherKey(view) : partitionKey, (other) => meetBy(other, view))
   }
 
-  const meetBy = isConstant
-    ? (partitionKey: Part[]): Match => ({ policy, partitionKey, cost: otherwise })
-    : (partitionKey: Part[], view: RequestView): Soon<Match> =>
-        whenKnown(sized ? sized(view) : policy, (policy) =>
-          whenKnown(costOf ? costOf(view) : otherwise, (cost): Match => {
-            const period = periodOf?.(clock())
-            const match = period
-              ? { policy, partitionKey, cost, period }
-              : { policy, partitionKey, cost }
-            return withShare(match, shareOf?.(view))
-          }),
-        )
+  const meetBy = (partitionKey: Part[], view: RequestView): Soon<Match> =>
+    whenKnown(sized ? sized(view) : policy, (policy) =>
+      whenKnown(costOf ? costOf(view) : otherwise, (cost): Match => {
+        const period = periodOf?.(clock())
+        const match = period
+          ? { policy, partitionKey, cost, period }
+          : { policy, partitionKey, cost }
+        return withShare(match, shareOf?.(view))
+      }),
+    )
 
   // The origin may use any of the readings. So each selected quota is charged, at the highest cost, with the smallest plan and the
   // largest reserve.

@@ -8,9 +8,17 @@ export type Part = [label: string, value: string | undefined, fault?: KeyFault]
 /** Converts the parts of a partition key to a subject. */
 export type NameSubject = (parts: Part[]) => Soon<string>
 
+/** The texts of keys that requests share. */
+const texts = new WeakMap<Part[], string>()
+
 /** Encodes the parts as JSON. Joined values would collide: ("a", "bc") with ("ab", "c"), and missing with empty. */
-export const canonical = (parts: Part[]): string =>
-  JSON.stringify(parts.map(([label, value]) => [label, value ?? null]))
+export function canonical(parts: Part[]): string {
+  const known = texts.get(parts)
+  if (known !== undefined) return known
+  const text = JSON.stringify(parts.map(([label, value]) => [label, value ?? null]))
+  if (Object.isFrozen(parts)) texts.set(parts, text)
+  return text
+}
 
 /** Half of the upper bound of the cached subjects. */
 const MAX_NAMES = 5_000

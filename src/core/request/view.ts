@@ -27,20 +27,21 @@ export type TokenView = Pick<
 
 /** A request as policies see it. Reads each property when it is first needed, because few policies use all of them. */
 export class RequestView implements RuntimeContext {
-  readonly request: Request
-  readonly env: RuntimeContext['env']
-  readonly waitUntil: RuntimeContext['waitUntil']
-  readonly context: unknown
-  readonly remoteAddress: RuntimeContext['remoteAddress']
+  // The constructor sets all fields, so the declarations set none.
+  declare readonly request: Request
+  declare readonly env: RuntimeContext['env']
+  declare readonly waitUntil: RuntimeContext['waitUntil']
+  declare readonly context: unknown
+  declare readonly remoteAddress: RuntimeContext['remoteAddress']
   /** The message of the body that policies are matched with. Undefined until a policy needs it. */
   declare readonly message?: Message
   /** The parts that are not known. Absent for a request that is not described. */
   declare readonly omitted?: readonly Omitted[]
-  private readonly caseSensitivePaths: boolean
-  private readonly readAddress: ReadAddress
-  private parsedUrl: URL | undefined
-  private readPaths: string[] | undefined
-  private client: { address: Address | undefined } | undefined
+  declare private readonly caseSensitivePaths: boolean
+  declare private readonly readAddress: ReadAddress
+  declare private parsedUrl: URL | undefined
+  declare private readPaths: string[] | undefined
+  declare private client: { address: Address | undefined } | undefined
 
   constructor(
     request: Request,
@@ -55,6 +56,9 @@ export class RequestView implements RuntimeContext {
     this.remoteAddress = remoteAddress
     this.caseSensitivePaths = caseSensitivePaths
     this.readAddress = readAddress
+    this.parsedUrl = undefined
+    this.readPaths = undefined
+    this.client = undefined
   }
 
   /** A view that differs in these properties. */

@@ -1,7 +1,7 @@
 import type { Context, Env, MiddlewareHandler } from 'hono'
 import type { Decision } from '../../core/base/decision.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
-import { limitRequest } from '../../core/pipeline.ts'
+import { checkRequest, failed } from '../../core/pipeline.ts'
 import { createAppLimiter } from './app-limiter.ts'
 import { runtimeOf } from './hono-runtime.ts'
 
@@ -27,17 +27,26 @@ export function rateLimiter<E extends Env = any>(
   const limiter = createAppLimiter(options)
 
   return async function rateLimiter(c, next) {
-    const respond = async (decision: Decision) => {
+    const checked = await checkRequest(limiter, c.req.raw, runtimeOf(c))
+    const { decision, passes } = checked
+    let response: Response
+    if (passes) {
       c.set('rateLimit', decision)
-      await next()
-      return c.res
-    }
-    const refuse = (refusal: Response, decision: Decision) => {
+      try {
+        await next()
+      } catch (error) {
+        // Hono itself answers each `Error` of a handler, so only other values arrive here.
+        checked.settle(failed())
+        throw error
+      }
+      response = checked.finish(c.res)
+    } else {
+      response = await checked.refuse()
       c.set('rateLimit', decision)
-      c.res = refusal // Hono adds the fields that earlier middleware set.
-      return c.res
+      c.res = response
+      // Hono has added the fields that earlier middleware set. Those of an outer limiter are merged with the fields of the refusal.
+      if (c.res !== response) response = checked.withFields(c.res)
     }
-    const response = await limitRequest(limiter, c.req.raw, runtimeOf(c), { refuse, respond })
     if (response === c.res) return
     c.res = undefined // Without this, Hono would overwrite the new fields with the old ones.
     c.res = response

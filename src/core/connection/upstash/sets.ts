@@ -102,9 +102,7 @@ export function compiledCalls(): (
     for (const request of requests) {
       for (const limit of request.limits) {
         if (sendsCosts) args.push(`${limit.cost}`)
-        if (limit.period && hasPeriod(limit)) {
-          args.push(`${optionOf(limit.terms, limit, 'take', 'request')}`)
-        }
+        if (hasPeriod(limit)) args.push(`${optionOf(limit.terms, limit, 'take', 'request')}`)
       }
     }
     if (args.length === 1 && now === undefined) args.pop()

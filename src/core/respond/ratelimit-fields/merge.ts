@@ -21,7 +21,7 @@ export function merge(headers: Headers, { set, fields, remaining }: FieldValues)
     return
   }
   if (present && existingRemaining(headers, set) <= remaining) return
-  for (const name of companions(set)) headers.delete(name)
+  if (typeof set === 'object') for (const name of companions(set)) headers.delete(name)
   for (const [name, value] of fields) headers.set(name, value)
 }
 
@@ -54,7 +54,5 @@ const least = (values: (string | undefined)[]) =>
     .reduce((least, value) => Math.min(least, Number(value)), Number.POSITIVE_INFINITY)
 
 /** Returns existing fields outside of the set that describe the same quota, and would contradict the added fields. */
-const companions = (set: HeaderSet): string[] =>
-  typeof set === 'object' && /rate-?limit-$/i.test(set.prefix)
-    ? [`${set.prefix}Used`, `${set.prefix}Resource`]
-    : []
+const companions = ({ prefix }: Extract<HeaderSet, object>): string[] =>
+  /rate-?limit-$/i.test(prefix) ? [`${prefix}Used`, `${prefix}Resource`] : []

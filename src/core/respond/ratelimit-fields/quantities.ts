@@ -24,9 +24,6 @@ export const SLOTS = 'concurrent-requests'
 export const window = ({ windowMs, unit }: LimitState) =>
   unit !== SLOTS && windowMs % 1000 === 0 ? Math.min(windowMs / 1000, MAX_SF_INTEGER) : undefined
 
-/** A registered quota unit (draft-11, "RateLimit Quota Units") as an sf-string; `undefined` for requests, the default. */
-export const unit = ({ unit }: LimitState) => unit && `"${unit}"`
-
 /**
  * Seconds until `remaining` next grows. On a refusal at most Retry-After, as draft-11 requires ("Server Behavior"). `undefined` for
  * concurrent requests, because a slot is released when a request in flight ends.

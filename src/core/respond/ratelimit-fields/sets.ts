@@ -1,5 +1,4 @@
 import type { Decision, LimitState } from '../../base/decision.ts'
-import { where } from '../../base/where.ts'
 import { fieldNames, type HeaderSet, prefixedNames } from '../../config/schema/headers.ts'
 import {
   fullAt,
@@ -8,7 +7,6 @@ import {
   policy,
   type Quantity,
   remaining,
-  unit,
   untilFull,
   untilMore,
   untilReset,
@@ -23,7 +21,7 @@ interface FieldSet<Name extends string = string> {
   fields: Record<Name, Quantity>
 }
 
-const enforced = ({ limits }: Decision) => where(limits, ({ mode }) => mode === 'enforce')
+const enforced = ({ limits }: Decision) => limits.filter(({ mode }) => mode === 'enforce')
 
 /**
  * Selects the enforced limit with the lowest `rank`; among equals, the one with the longest `wait`. On a refusal it selects the limit
@@ -95,8 +93,24 @@ const list =
     return text || undefined
   }
 
-/** An sf-string (RFC 9651, 3.3.3). Policy names need no escaping. */
-const name: Quantity = ({ policy }) => `"${policy}"`
+/** The list of the quotas, as draft-11 writes it. Policy names need no escaping in an sf-string (RFC 9651, 3.3.3). */
+const quotas: Quantity = (_, { limits }) => {
+  let text = ''
+  for (const one of limits) {
+    if (one.mode !== 'enforce') continue
+    const w = window(one)
+    const qu = one.unit ? `;qu="${one.unit}"` : ''
+    text += `${text && ', '}"${one.policy}";q=${limit(one)}${qu}${w === undefined ? '' : `;w=${w}`}`
+  }
+  return text || undefined
+}
+
+/** What is left of a quota, as draft-11 writes it. */
+const left: Quantity = (state, decision) => {
+  const t = untilMore(state, decision)
+  return `"${state.policy}";r=${remaining(state)}${t === undefined ? '' : `;t=${t}`}`
+}
+
 const oldPolicies = list(distinctQuotas, item(limit, { w: window }))
 
 /**
@@ -108,10 +122,7 @@ const oldPolicies = list(distinctQuotas, item(limit, { w: window }))
 const sets: { [S in keyof typeof fieldNames]: FieldSet<keyof (typeof fieldNames)[S] & string> } = {
   'draft-11': {
     reports: leastShare,
-    fields: {
-      policy: list(enforced, item(name, { q: limit, qu: unit, w: window })),
-      state: item(name, { r: remaining, t: untilMore }),
-    },
+    fields: { policy: quotas, state: left },
   },
   'draft-7': {
     reports: leastLeft,

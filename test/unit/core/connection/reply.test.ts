@@ -111,6 +111,8 @@ test('The numbers of a limit follow from its stored state.', () => {
   const admitted = { allowed: true, retryAfterMs: 0 }
   expect(read('+')).toEqual({ ...admitted, ...numbers(5, 0, 0) })
   expect(read('+95:10:2')).toEqual({ ...admitted, ...numbers(3, 6, 6) })
+  // The last unit is this request's: it need not wait for another one.
+  expect(read('+95:10:5')).toEqual({ ...admitted, ...numbers(0, 6, 6) })
   expect(read('-95:10:5')).toEqual({ allowed: false, retryAfterMs: 6, ...numbers(0, 6, 6) })
   const never = { allowed: false, retryAfterMs: null }
   expect(read('-', rowOf({ cost: 6 }))).toEqual({ ...never, ...numbers(5, 0, 0) })

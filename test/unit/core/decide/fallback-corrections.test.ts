@@ -36,7 +36,10 @@ test('The units of all policies that the isolate has counted are refunded at onc
   const layer = withFallback(store, { local, onStoreError() {}, onRefund() {} })
   const requests = [{ mode: 'take' as const, limits }]
   const reply = await layer.decide(requests, { fallback: true, deadlineMs: 10 })
-  const { charges } = conclude({ limits, requests, mode: 'take', slot: undefined }, reply)
+  const { charges } = conclude(
+    { limits, requests, mode: 'take', slot: undefined, settles: true },
+    reply,
+  )
   const remaining = async () => {
     const peeked = await local.decide([
       { mode: 'peek', limits: limits.map((limit) => ({ ...limit, cost: 0 })) },
