@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => stack.stop())
 
 const eventually = (check: () => Promise<void>) =>
-  vi.waitFor(check, { timeout: 8000, interval: 200 })
+  vi.waitFor(check, { timeout: 30_000, interval: 200 })
 
 test.each([
   ['late=1000', '198.51.100.1'],
