@@ -1,5 +1,5 @@
 /** The field of a configuration that `live()` adds. */
-import * as v from 'valibot'
+import * as v from '../../core/config/schema/schema.ts'
 import {
   duration,
   type Input,
