@@ -119,6 +119,19 @@ export const objectsMutants: Mutant[] = [
     '|| !retryable',
     'config',
   ),
+  objects('repeats a refund', "mode === 'refund')", "mode === 'debt')", 'moments'),
+  storedParts(
+    'a decision is stored in parts',
+    'this.#storage.transactionSync(() => {',
+    'for (const run of [(work: () => void) => work()]) run(() => {',
+    'storage',
+  ),
+  storedParts(
+    'the alarm forgets what is not stored',
+    'writeBack(): void {\n    if (this.isAhead)',
+    'writeBack(): void {\n    if (!this.isAhead)',
+    'moments',
+  ),
   penalty('a ban never doubles', 'Math.max(banMs, 2 * last.length)', 'banMs', 'decide'),
   slots(
     'a slot ends before one that was taken earlier',

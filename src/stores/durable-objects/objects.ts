@@ -72,7 +72,9 @@ const subjectOf = ([request]: StoreRequest[]) => request!.limits[0]!.subject
 function storeOf(subject: string, options: ObjectOptions): Store {
   async function call(lists: StoreRequest[][], { now, idempotency }: StoreOptions = {}) {
     const body = written({ id: crypto.randomUUID(), lists, now, idempotency })
-    const answer = await send(subject, body, options)
+    // An object that has lost its memory since would return the units twice.
+    const once = lists.flat().some(({ mode }) => mode === 'refund')
+    const answer = await send(subject, body, options, once)
     if (!isAnswer(answer, lists)) throw notOurs()
     if ('refused' in answer) throw new StoreError(answer.refused)
     return answer.replies
@@ -87,17 +89,18 @@ function storeOf(subject: string, options: ObjectOptions): Store {
   }
 }
 
-/** Sends a call to the object of a subject. Sends it once more if the object was restarted: the id charges it once. */
+/** Sends a call to the object of a subject. Unless `once`, sends it again if the object was restarted: the id charges it once. */
 async function send(
   subject: string,
   body: string,
   { objects, binding, namespace, locationHint }: ObjectOptions,
+  once: boolean,
 ): Promise<unknown> {
   if (!objects)
     throw saying('not-configured', `add a binding ${binding} of the class SluiceSubject`)
   const name = namespace === undefined ? subject : `${namespace}:${subject}`
   const id = objects.idFromName(name)
-  for (let isRetry = false; ; isRetry = true) {
+  for (let isLast = once; ; isLast = true) {
     try {
       // A stub that has thrown may stay broken.
       const stub = objects.get(id, locationHint === undefined ? {} : { locationHint })
@@ -106,7 +109,7 @@ async function send(
       return await response.json()
     } catch (error) {
       const { retryable, overloaded } = error as { retryable?: boolean; overloaded?: boolean }
-      if (isRetry || !retryable || overloaded) throw toStoreError(error)
+      if (isLast || !retryable || overloaded) throw toStoreError(error)
     }
   }
 }

@@ -9,16 +9,19 @@ import type {
 } from '../../../../src/core/connection/store.ts'
 import { createObjectStore } from '../../../../src/stores/durable-objects/objects.ts'
 import { spreadBySubject } from '../../../../src/stores/durable-objects/spread.ts'
-import { memoryObjects } from '../../../support/memory-objects.ts'
+import { SluiceSubject } from '../../../../src/stores/durable-objects/subject.ts'
+import { type Moment, memoryObjects } from '../../../support/memory-objects.ts'
 
 const start = 1_789_000_000_000
 let memory: ReturnType<typeof memoryObjects>
 let store: Store
 let refunded: string[][]
+let meet: (moment: Moment) => void
 
 beforeEach(() => {
   vi.useFakeTimers({ now: start })
-  memory = memoryObjects()
+  meet = () => {}
+  memory = memoryObjects(SluiceSubject, (moment) => meet(moment))
   refunded = []
   store = spreadBySubject(
     createObjectStore({ objects: memory.objects, binding: 'SLUICE_SUBJECT', batching: true }),
@@ -66,12 +69,13 @@ test('A failed write charges nothing, in no row and not in memory.', async () =>
   vi.setSystemTime(start + 1000)
   const { subject } = memory.at('a')
   let writes = 0
-  const one = memory.at('a')
-  Object.defineProperty(one, 'fails', { get: () => (++writes === 2 ? 1 : 0), set() {} })
+  meet = (moment) => {
+    if (moment === 'before put' && ++writes === 2) throw new Error('SQLITE_FULL')
+  }
   await expect(store.decide(take(limitOf('a'), log))).rejects.toMatchObject({
     code: 'database-full',
   })
-  expect(subject).toBe(one.subject)
+  expect(memory.at('a').subject).toBe(subject)
   expect(await remaining(limitOf('a'))).toBe(29)
   expect(await remaining(log)).toBe(29)
   expect(recordOf('a')[0]![1].numbers).toEqual([1])
