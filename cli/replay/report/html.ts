@@ -89,28 +89,44 @@ ${lines.join('\n')}
 
 const HEIGHT = 100
 
+/** Refusals below this part of the highest value have a second picture, in which they fill the height. */
+const LOW = 0.2
+
 function plotHtml({ label, ends, series, table }: Plot): string {
-  const highest = Math.max(...series.map(({ values }) => Math.max(...values))) || 1
-  const shapes = series.map(
-    ({ name, values }) => `<path class="${classOf(name)}" d="${outline(values, highest)}"/>`,
-  )
   const legend = series.map(
     ({ name, highest }) =>
       `<li class="${classOf(name)}">${escapeHtml(`${name}, highest ${highest}`)}</li>`,
   )
+  const [behind, ...refused] = series
+  const highest = highestOf(refused)
+  const isLow = highest > 0 && highest < LOW * highestOf([behind!])
+  const second = () => `<p>Refused requests alone, on a scale of their own:</p>
+${pictureHtml(`${label} Refused requests alone.`, refused)}
+`
   return `<figure>
 <figcaption>${escapeHtml(label)}</figcaption>
 <ul class="legend">${legend.join('')}</ul>
-<svg role="img" aria-label="${escapeHtml(label)}" viewBox="0 0 ${series[0]!.values.length} ${HEIGHT}" preserveAspectRatio="none">
-${shapes.join('\n')}
-</svg>
-<p class="ends">${ends.map((end) => tag('span', end)).join(' ')}</p>
+${pictureHtml(label, series)}
+${isLow ? second() : ''}<p class="ends">${ends.map((end) => tag('span', end)).join(' ')}</p>
 <details>
 <summary>The numbers as a table</summary>
 ${tableHtml(table)}
 </details>
 </figure>`
 }
+
+function pictureHtml(label: string, series: Plot['series']): string {
+  const highest = highestOf(series) || 1
+  const shapes = series.map(
+    ({ name, values }) => `<path class="${classOf(name)}" d="${outline(values, highest)}"/>`,
+  )
+  return `<svg role="img" aria-label="${escapeHtml(label)}" viewBox="0 0 ${series[0]!.values.length} ${HEIGHT}" preserveAspectRatio="none">
+${shapes.join('\n')}
+</svg>`
+}
+
+const highestOf = (series: Plot['series']) =>
+  Math.max(0, ...series.map(({ values }) => Math.max(...values)))
 
 const classOf = (name: string) => name.replaceAll(' ', '-')
 

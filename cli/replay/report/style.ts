@@ -35,6 +35,7 @@ figure {
   margin: 1rem 0;
 }
 
+figure p,
 figcaption,
 summary {
   color: var(--muted);

@@ -6,9 +6,20 @@ import { pathToFileURL } from 'node:url'
 import type { Browser, Page } from 'puppeteer-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { toHtml } from '../../../cli/replay/report/html.ts'
+import { createTally } from '../../../cli/replay/report/tally.ts'
 import type { ReplayReport } from '../../../cli/replay/report/types.ts'
 import { launchBrowser, openPage, rowsOf, textOf } from '../../support/browser.ts'
-import { fullReport, HOSTILE, SECTIONS } from '../../support/replay-report.ts'
+import {
+  ADMITTED,
+  contextOf,
+  decidedAs,
+  fullReport,
+  HOSTILE,
+  lineAt,
+  PER_IP,
+  REFUSED,
+  SECTIONS,
+} from '../../support/replay-report.ts'
 
 let browser: Browser
 let folder: string
@@ -102,6 +113,31 @@ test('Each plot has a text, and a table with the same numbers.', async () => {
   )
   expect(unnamed).toBe(0)
   await page.close()
+})
+
+test('Few refused requests beside many admitted ones have a picture of their own.', async () => {
+  const tally = createTally({ policies: [PER_IP] })
+  const lines = Array.from({ length: 500 }, (_, n) => lineAt(Math.floor(n / 50)))
+  tally.add(lines.map((line, n) => decidedAs(line, n % 50 === 0 ? REFUSED : ADMITTED)))
+  const page = await toHtml(tally.result(contextOf()))
+  const [figure] = page.match(/<figure>.*?<\/figure>/s)!
+  const pictures = figure.split('<svg').slice(1)
+  expect(pictures.length).toBe(2)
+  /** The highest place of the refused requests, from the top, of 100. */
+  const topOf = (picture: string) =>
+    Math.min(
+      ...[.../class="refused" d="([^"]*)"/.exec(picture)![1]!.matchAll(/V([\d.]+)/g)].map(([, y]) =>
+        Number(y),
+      ),
+    )
+  expect(pictures.map(topOf)).toEqual([98, 0])
+  expect(pictures[1]).toContain('Refused requests alone.')
+  expect(pictures[1]).not.toContain('class="requests"')
+})
+
+test('Refused requests that are seen beside the others have no second picture.', async () => {
+  const figures = (await toHtml(report)).match(/<figure>.*?<\/figure>/gs)!
+  expect(figures.map((figure) => figure.split('<svg').length - 1)).toEqual([1, 1, 1, 1])
 })
 
 test.each([
