@@ -28,32 +28,12 @@ import { importsFor } from '../support/entries.ts'
 import { configOf, examples, exporting } from '../support/examples.ts'
 import { startIssuer } from '../support/issuer.ts'
 import { blocksOf, pages, read, root } from '../support/pages.ts'
+import { expectAnswer, expectText } from '../support/shown-output.ts'
 import { startStack } from '../support/stack.ts'
 import { transcripts } from '../support/transcripts.ts'
 import { nextWindow } from '../support/windows.ts'
 
 const configs = examples.filter(({ page }) => page !== 'docs/reference/decision-api.md')
-
-/** Replaces values that differ between runs: times, ports, request ids. */
-const stable = (text: string) =>
-  text
-    .replace(/;t=[1-9]\d*/g, ';t=N')
-    .replace(/\b(in|after|for|another) [1-9]\d* ?(ms|s)\b/g, '$1 N $2')
-    .replace(/("(?:retryAfter|resetAfter|nextAfter|bannedFor)Ms": ?)[1-9]\d*/g, '$1"N"')
-    .replace(/("decidedAt": ?)\d+/g, '$1"N"')
-    .replace(/("slot": ?)"[^"]+"/g, '$1"N"')
-    .replace(/127\.0\.0\.1:\d+/g, '127.0.0.1:N')
-
-/** Matches text in which `…` stands for anything; white space does not count. */
-function expectText(actual: string, shown: string) {
-  const plain = (text: string) => stable(text).replace(/\s+/g, '')
-  const escaped = plain(shown)
-    .split('…')
-    .map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
-  if (!new RegExp(`^${escaped.join('.*')}$`, 's').test(plain(actual))) {
-    expect(stable(actual)).toBe(stable(shown))
-  }
-}
 
 const parsed = Object.fromEntries(configs.map(({ name, code }) => [name, configOf(code)]))
 
@@ -159,16 +139,7 @@ test.each(transcripts.map((transcript) => [transcript.title, transcript] as cons
           printed += (curl.discard ? '' : answer.body) + formatted
           continue
         }
-        const [head, body = ''] = output.split(/\n\n(.*)/s)
-        expect(head).toMatch(new RegExp(`^HTTP/1.1 ${answer.status}\\b`))
-        for (const [, name, value] of head!.matchAll(/^([\w-]+): (.*)$/gm)) {
-          const actual = answer.header(name!) ?? `(no field ${name})`
-          // A wait in whole seconds.
-          if (name === 'Retry-After') expect(actual).toMatch(/^[1-9]\d*$/)
-          else expectText(actual, value!)
-        }
-        // A page may leave out the body of an answer.
-        if (body.trim()) expectText(answer.body, body)
+        expectAnswer(answer, output)
       }
       if (!curl.include) expectText(printed, output)
     }

@@ -53,12 +53,6 @@ const manifest = (...scripts: string[]) =>
     allowScripts: Object.fromEntries(scripts.map((name) => [name, true])),
   })
 
-/** The program of a guide. */
-const guide = (page: string) =>
-  /^```ts [a-z]+-server\n(.*?)^```/ms
-    .exec(read(page))![1]!
-    .replace("policies: [{ name: 'per-ip',", "deadline: '10s', policies: [{ name: 'ten',")
-
 const projects: Record<string, ServerProject> = {
   'A Hono app on Bun limits requests by the address that a trusted proxy sends.': {
     packages: ['hono@4.13.19', 'bun@1.4.5'],
@@ -83,16 +77,6 @@ const projects: Record<string, ServerProject> = {
     },
     command: [...DENO, 'main.ts'],
     behindProxy: true,
-  },
-  'The server of the guide for Bun limits requests by the address of the connection.': {
-    packages: ['bun@1.4.5'],
-    files: { 'package.json': manifest('bun'), 'main.ts': guide('docs/guides/bun.md') },
-    command: ['bun', 'main.ts'],
-  },
-  'The server of the guide for Deno limits requests by the address of the connection.': {
-    packages: ['deno@2.9.6'],
-    files: { 'package.json': manifest('deno'), 'main.ts': guide('docs/guides/deno.md') },
-    command: [...DENO, 'main.ts'],
   },
   'A Hono app on Node 24 with @hono/node-server limits requests by the address of the connection.':
     {

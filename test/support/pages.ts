@@ -44,13 +44,13 @@ export interface Block {
   code: string
 }
 
-/** The fenced code blocks of a page, in order. */
+/** The fenced code blocks of a page, in order, also those of a list item. */
 export function blocksOf({ path, text }: Page): Block[] {
-  return [...text.matchAll(/^```(\S*) *(\S*)\n(.*?)^```$/gms)].map((match) => ({
+  return [...text.matchAll(/^( *)```(\S*) *(\S*)\n(.*?)^\1```$/gms)].map((match) => ({
     page: path,
     line: text.slice(0, match.index).split('\n').length,
-    language: match[1]!,
-    name: match[2]!,
-    code: match[3]!,
+    language: match[2]!,
+    name: match[3]!,
+    code: match[4]!.replaceAll(new RegExp(`^${match[1]}`, 'gm'), ''),
   }))
 }

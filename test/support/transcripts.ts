@@ -1,4 +1,4 @@
-/** The curl commands of the documentation and the output that it shows: blocks ```console. */
+/** The commands of the documentation and the output that it shows. */
 import { isConfig } from './examples.ts'
 import { type Block, blocksOf, pages } from './pages.ts'
 
@@ -15,7 +15,8 @@ export interface Transcript {
   steps: Step[]
 }
 
-export const stepsOf = ({ code }: Block): Step[] =>
+/** The commands of a block ```console, and their output. */
+export const commandsOf = ({ code }: Block): Step[] =>
   code
     .split(/^\$ /m)
     .slice(1)
@@ -24,13 +25,19 @@ export const stepsOf = ({ code }: Block): Step[] =>
       const [, command, output] = /^((?:'[^']*'|"[^"]*"|\\\n|[^\n'"])*)\n?(.*)$/s.exec(text)!
       return { command: command!, output: output! }
     })
-    .filter(({ command }) => command.startsWith('curl '))
 
+export const stepsOf = (block: Block): Step[] =>
+  commandsOf(block).filter(({ command }) => command.startsWith('curl '))
+
+/** Blocks whose commands do not go to a running example. */
+const OTHERS = ['session', 'elsewhere']
+
+/** The curl commands that go to a running example. */
 export const transcripts = pages.flatMap((page): Transcript[] => {
   let example = ''
   return blocksOf(page).flatMap((block) => {
     if (isConfig(block)) example = block.name
-    if (block.language !== 'console' || block.name === 'elsewhere') return []
+    if (block.language !== 'console' || OTHERS.includes(block.name)) return []
     const steps = stepsOf(block)
     const named = block.name === 'start' ? '' : example
     return steps.length ? [{ title: `${page.path}:${block.line}`, example: named, steps }] : []

@@ -37,7 +37,7 @@ export interface StartedProgram {
  * The environment without npm's own variables, which would install into this repository. Programs run with this Node, and send nothing to
  * their vendors.
  */
-const env: NodeJS.ProcessEnv = {
+export const consumerEnv: NodeJS.ProcessEnv = {
   ...Object.fromEntries(
     Object.entries(process.env).filter(
       ([name]) => !/^(npm_|VITEST|NODE_ENV|NODE_OPTIONS|FORCE_COLOR)/.test(name),
@@ -50,30 +50,41 @@ const env: NodeJS.ProcessEnv = {
   NEXT_TELEMETRY_DISABLED: '1',
 }
 
-/** Creates a project outside the repository, and installs the packed package into it. Removes it after the test. */
-export async function createConsumer({ files, packages = [] }: ConsumerOptions): Promise<Consumer> {
+/** Runs a program in a folder. Returns its standard output. @throws Error with its output if it fails */
+async function execute(folder: string, file: string, args: string[]): Promise<string> {
+  try {
+    const { stdout } = await promisify(execFile)(file, args, { cwd: folder, env: consumerEnv })
+    return stdout
+  } catch (error) {
+    const { stdout, stderr } = error as { stdout: string; stderr: string }
+    throw new Error(`${file} ${args.join(' ')} failed:\n${stdout}${stderr}`)
+  }
+}
+
+/** Creates a project outside the repository, and installs the packed package into it. Returns its folder, which the caller removes. */
+export async function installConsumer({ files, packages = [] }: ConsumerOptions): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-consumer-'))
-  onTestFinished(() => rm(folder, { recursive: true, force: true }))
   for (const [path, text] of Object.entries(files)) {
     await mkdir(dirname(join(folder, path)), { recursive: true })
     await writeFile(join(folder, path), text)
   }
-  const execute = async (file: string, args: string[]) => {
-    try {
-      const { stdout } = await promisify(execFile)(file, args, { cwd: folder, env })
-      return stdout
-    } catch (error) {
-      const { stdout, stderr } = error as { stdout: string; stderr: string }
-      throw new Error(`${file} ${args.join(' ')} failed:\n${stdout}${stderr}`)
-    }
-  }
+  if (!files['package.json']) await execute(folder, 'npm', ['init', '-y'])
+  const install = ['install', '--prefer-offline', '--no-audit', '--no-fund']
+  await execute(folder, 'npm', [...install, inject('tarball'), ...packages])
+  return folder
+}
+
+/** Creates a project outside the repository, and installs the packed package into it. Removes it after the test. */
+export async function createConsumer(options: ConsumerOptions): Promise<Consumer> {
+  const folder = await installConsumer(options)
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
   const bin = (name: string) => join(folder, 'node_modules/.bin', name)
   const start = (
     name: string,
     args: string[],
     variables: Record<string, string>,
   ): StartedProgram => {
-    const options = { cwd: folder, env: { ...env, ...variables }, detached: true }
+    const options = { cwd: folder, env: { ...consumerEnv, ...variables }, detached: true }
     const child = spawn(bin(name), args, options)
     let output = ''
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (output += text))
@@ -90,14 +101,11 @@ export async function createConsumer({ files, packages = [] }: ConsumerOptions):
     exited.catch(() => {}) // Also after the test.
     return { exited }
   }
-  if (!files['package.json']) await execute('npm', ['init', '-y'])
-  const install = ['install', '--prefer-offline', '--no-audit', '--no-fund']
-  await execute('npm', [...install, inject('tarball'), ...packages])
   return {
     folder,
-    run: (name, ...args) => execute(bin(name), args),
-    node: (...args) => execute(process.execPath, args),
-    npm: (...args) => execute('npm', args),
+    run: (name, ...args) => execute(folder, bin(name), args),
+    node: (...args) => execute(folder, process.execPath, args),
+    npm: (...args) => execute(folder, 'npm', args),
     start,
   }
 }
