@@ -16,6 +16,7 @@ const entries = {
   graphql: 'src/features/graphql/graphql.ts',
   jwt: 'src/features/jwt/index.ts',
   bans: 'src/features/bans/index.ts',
+  'ban-list': 'src/features/ban-list/index.ts',
   leases: 'src/features/leases/index.ts',
   outbound: 'src/features/outbound/index.ts',
   live: 'src/features/live/index.ts',

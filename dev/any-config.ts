@@ -1,9 +1,11 @@
 /**
  * The deployed Worker with its configuration as JSON in the variable CONFIG, so that tests need one build for all configurations. The
  * variable OBSERVE has the options of `observe()`, and BODIES those of `bodies()`. Defaults to a configuration without both. The JSON of
- * the results of `shards()` and `cluster()` has their names and databases.
+ * the features in `use` has their names, and the databases of `shards()`. Those that a gateway has by default are left out.
  */
 import openapi from '../src/api/openapi.json' with { type: 'json' }
+import type { Feature } from '../src/core/feature.ts'
+import { banList } from '../src/features/ban-list/index.ts'
 import { bodies } from '../src/features/bodies/index.ts'
 import { graphqlCost } from '../src/features/graphql/graphql.ts'
 import { type JwtOptions, jwt } from '../src/features/jwt/index.ts'
@@ -14,6 +16,8 @@ import { type ConfigOptions, createGateway } from '../src/index.ts'
 /** A configuration as JSON: `jwt` has the options of `jwt()`. */
 export type JsonConfig = ConfigOptions & { jwt?: JwtOptions | undefined }
 
+const named: Record<string, () => Feature> = { cluster, banList }
+
 interface Settings {
   CONFIG: string
   OBSERVE?: string
@@ -23,12 +27,14 @@ interface Settings {
 /** Makes the gateway of these variables. */
 export function gatewayOf({ CONFIG, OBSERVE, BODIES }: Settings) {
   const { jwt: verified, use = [], ...config }: JsonConfig = JSON.parse(CONFIG)
-  const databases = use.map((one) => (one.databases ? shards(one.databases) : cluster()))
+  const features = use.flatMap(({ name, databases }) =>
+    databases ? shards(databases) : (named[name]?.() ?? []),
+  )
   return createGateway(
     {
       ...config,
       use: [
-        ...databases,
+        ...features,
         ...(verified ? [jwt(verified)] : []),
         ...(OBSERVE ? [observe(JSON.parse(OBSERVE))] : []),
         ...(BODIES ? [bodies({ ...JSON.parse(BODIES), graphql: graphqlCost() })] : []),

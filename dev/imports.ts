@@ -73,7 +73,7 @@ const rooms: Record<string, Room> = {
       'hosts/app',
     ],
   },
-  client: { rooms: ['core/base', 'api', 'features/overrides'] },
+  client: { rooms: ['core/base', 'api', 'features/ban-list', 'features/overrides'] },
   lint: {
     rooms: [...core('base', 'config', 'request', 'program'), 'features'],
   },
@@ -95,6 +95,14 @@ const rooms: Record<string, Room> = {
   },
   'features/bans': {
     rooms: ['core', ...core('base', 'config', 'connection')],
+  },
+  'features/ban-list': {
+    rooms: [
+      'core',
+      ...core('base', 'config', 'connection', 'program', 'decide', 'respond'),
+      'api',
+      'features/bans',
+    ],
   },
   'features/leases': {
     rooms: ['core', ...core('base', 'config', 'connection')],
@@ -159,7 +167,7 @@ const rooms: Record<string, Room> = {
 
 /** Rooms that may import only types of other rooms. */
 const typesOnly: Record<string, readonly string[]> = {
-  client: ['api', 'features/overrides'],
+  client: ['api', 'features/ban-list', 'features/overrides'],
   // The types of the fields that a feature adds: owners.ts.
   'core/config': owning,
 }

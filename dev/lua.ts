@@ -1,9 +1,9 @@
 /**
- * `npm run lua`: writes the shortened Lua into a module of the Worker. Run it after each change of
+ * `npm run lua`: writes the shortened Lua into modules of the Worker. Run it after each change of
  * `lua/`. With `--show CONFIG [POLICY…]` it writes nothing, and prints the compiled script of the policies, with its comments.
  */
 import { writeFile } from 'node:fs/promises'
-import { moduleFile, scriptModule, turnsFile, turnsModule } from './lua/script.ts'
+import { luaModules } from './lua/script.ts'
 import { shownScript } from './lua/show.ts'
 
 const [option, file, ...names] = process.argv.slice(2)
@@ -15,8 +15,7 @@ if (option === '--show' && file) {
     process.exit(1)
   }
 } else if (option === undefined) {
-  await writeFile(moduleFile, scriptModule())
-  await writeFile(turnsFile, turnsModule())
+  for (const [file, text] of luaModules) await writeFile(file, text())
 } else {
   console.error('Usage: npm run lua [-- --show CONFIG [POLICY…]]')
   process.exit(1)

@@ -25,7 +25,7 @@ const JSON_TYPE = /^application\/(problem\+)?json\b/
 
 /** The calls that the page needs. No other path of the Worker can be reached. */
 const forwarded = [
-  /^GET \/_sluice\/v1\/(?:stats|policies|policies\/[^/?#\\]+\/keys)$/,
+  /^GET \/_sluice\/v1\/(?:stats|policies|policies\/[^/?#\\]+\/(?:keys|bans))$/,
   /^POST \/_sluice\/v1\/policies\/[^/?#\\]+\/(?:peek|ban|unban|try)$/,
 ]
 
@@ -55,6 +55,10 @@ export async function forward(
       redirect: 'manual', // the token is for this host only
       signal: AbortSignal.timeout(TIMEOUT_MS),
     })
+    // A Worker without a list of bans is no error of the page.
+    if (path.endsWith('/bans') && [404, 409].includes(response.status)) {
+      return { status: 200, type: 'application/json', body: '{}' }
+    }
     return await answerOf(response, url)
   } catch (error) {
     const { message, cause } = error as Error & { cause?: { code?: string; message?: string } }

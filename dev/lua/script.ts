@@ -106,8 +106,28 @@ export const turnsScript =
 `
 }
 
+/** The module that contains the script of the list of bans. `npm run lua` writes it. */
+export const banListFile = new URL('../../src/features/ban-list/script-text.ts', import.meta.url)
+
+/** The text of the module that contains the script of the list of bans. */
+export const banListModule = (
+  edit = unchanged,
+): string => `// Generated from lua/ by \`npm run lua\`.
+
+/** The script of the list of bans, shortened. */
+export const banListScript =
+  ${JSON.stringify(FLAG + minify(edit(read('ban_list.lua'), 'ban_list.lua')))}
+`
+
+/** The modules of generated Lua, with the function that makes the text of each. */
+export const luaModules: [file: URL, text: (edit?: Edit) => string][] = [
+  [moduleFile, scriptModule],
+  [turnsFile, turnsModule],
+  [banListFile, banListModule],
+]
+
 /** For a bundler: the module of generated Lua if this is its path, from the current files; `undefined` for any other path. */
 export function luaModule(path: string, edit = unchanged): string | undefined {
-  if (path === fileURLToPath(moduleFile)) return scriptModule(edit)
-  return path === fileURLToPath(turnsFile) ? turnsModule(edit) : undefined
+  const found = luaModules.find(([file]) => path === fileURLToPath(file))
+  return found?.[1](edit)
 }

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { createVitest, type TestCase } from 'vitest/node'
-import { luaModule, moduleFile, turnsFile } from '../lua/script.ts'
+import { luaModule, luaModules } from '../lua/script.ts'
 import type { Mutant } from './mutant.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -50,7 +50,7 @@ export async function startRunner(): Promise<{ run: Run; close: () => Promise<vo
 
   /** Vite forgets the module of a file, or those that are made of the Lua. */
   function invalidate({ file }: Mutant) {
-    const generated = [moduleFile, turnsFile].map((url) => fileURLToPath(url))
+    const generated = luaModules.map(([url]) => fileURLToPath(url))
     const changed = file.startsWith('lua/') ? generated : [root + file]
     for (const path of changed) vitest.invalidateFile(path)
   }

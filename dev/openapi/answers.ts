@@ -5,6 +5,7 @@ import type { PolicyReport } from '../../src/api/policies.ts'
 import type { Problem } from '../../src/client/error.ts'
 import type { Decision, LimitState, LimitStatus } from '../../src/core/base/decision.ts'
 import type { DatabaseReport } from '../../src/core/decide/operate.ts'
+import type { BanPage } from '../../src/features/ban-list/endpoint.ts'
 import { deciders, outcomes } from '../../src/features/observe/event.ts'
 import type { Stats } from '../../src/features/observe/report.ts'
 import type { OverrideList } from '../../src/features/overrides/endpoints.ts'
@@ -116,6 +117,23 @@ export const overrideList = v.object({
   ),
 })
 same<Same<v.InferOutput<typeof overrideList>, OverrideList>>()
+
+export const banPage = v.object({
+  bans: described(
+    v.array(
+      v.object({
+        subject: described(v.string(), 'The client, by its name in Redis.'),
+        bannedForMs: described(ms, 'Milliseconds until the ban ends.'),
+      }),
+    ),
+    'At most 100, the ban that ends last first.',
+  ),
+  total: described(v.number(), 'The number of bans on all pages.'),
+  next: v.exactOptional(
+    described(v.string(), 'The parameter `after` of the next page. Absent on the last page.'),
+  ),
+})
+same<Same<v.InferOutput<typeof banPage>, BanPage>>()
 
 const onStoreError = ['allow', 'deny', 'local'] as const
 export const policyReport = v.object({

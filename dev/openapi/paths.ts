@@ -17,12 +17,17 @@ const problems = {
   403: { description: 'The token has another scope.' },
   404: {
     description:
-      'The policy does not exist, the Worker has no token for this endpoint, or the configuration has no `observe`.',
+      'The policy does not exist, the Worker has no token for this endpoint, or the configuration has no `observe` or `banList`.',
   },
   405: { description: 'The endpoint does not support this method.', headers: header('Allow') },
-  409: { description: 'The policy has no bans or no overrides, or does not apply to the request.' },
+  409: {
+    description:
+      'The policy has no bans, no list of bans or no overrides, or does not apply to the request.',
+  },
   413: { description: 'The body is larger than 64 KiB.' },
-  422: { description: 'The body is invalid. `errors` lists each error with its path.' },
+  422: {
+    description: 'The body or a parameter is invalid. `errors` lists each error with its path.',
+  },
   429: { description: 'The caller exceeds its own limit.', headers: header('Retry-After') },
   503: { description: 'The store gave no answer. Of /metrics: the Analytics Engine gave none.' },
 } satisfies Record<number, { description: string; headers?: object }>
@@ -290,6 +295,26 @@ export const paths = {
     onTry,
     'Trial',
   ),
+  '/policies/{name}/bans': {
+    parameters: [
+      { $ref: '#/components/parameters/policy' },
+      {
+        name: 'after',
+        in: 'query',
+        description: '`next` of the page before. Defaults to the first page.',
+        schema: { type: 'string' },
+      },
+    ],
+    get: {
+      operationId: 'bans',
+      summary: 'List the keys that are banned now',
+      ...by('operate'),
+      responses: {
+        200: { description: 'A page of bans.', content: json(ref('BanPage')) },
+        ...answers(401, 403, 404, 405, 409, 422, 429, 503),
+      },
+    },
+  },
   '/policies/{name}/keys': {
     parameters: [{ $ref: '#/components/parameters/policy' }],
     get: {

@@ -3,6 +3,7 @@ import { type GenericSchema, type ObjectEntries, strictObject, union } from 'val
 import * as api from '../../src/api/schema.ts'
 import type * as own from '../../src/core/config/schema/schema.ts'
 import {
+  banPage,
   decision,
   limitState,
   limitStatus,
@@ -28,6 +29,7 @@ export const schemas = {
   Decision: decision,
   LimitStatus: limitStatus,
   OverrideList: overrideList,
+  BanPage: banPage,
   PolicyReport: policyReport,
   StoreReport: storeReport,
   Stats: stats,

@@ -2,6 +2,7 @@
 
 import type { Ask, KeyLimit, KeyValues } from '../api/schema.ts'
 import type { Decision, LimitStatus } from '../core/base/decision.ts'
+import type { BanPage } from '../features/ban-list/endpoint.ts'
 import type { OverrideList } from '../features/overrides/endpoints.ts'
 import { answerOf, decisionOf, notTheApi } from './answer.ts'
 import { ApiError } from './error.ts'
@@ -18,6 +19,7 @@ export type {
   RequestDescription,
 } from '../api/schema.ts'
 export type { Decision, LimitState, LimitStatus, Reason } from '../core/base/decision.ts'
+export type { BanPage } from '../features/ban-list/endpoint.ts'
 export type { OverrideList } from '../features/overrides/endpoints.ts'
 export { describeRequest } from './describe.ts'
 export { ApiError, type ApiErrorCode, type Problem } from './error.ts'
@@ -25,7 +27,7 @@ export { ApiError, type ApiErrorCode, type Problem } from './error.ts'
 export interface ClientOptions {
   /** The origin of the Worker, such as `https://limits.example.com`. The path is ignored. */
   url: string | URL
-  /** One of the tokens in `SLUICE_API_TOKEN`; for `overrides`, in `SLUICE_OPERATE_TOKEN`. */
+  /** One of the tokens in `SLUICE_API_TOKEN`; for `overrides` and `bans`, in `SLUICE_OPERATE_TOKEN`. */
   token: string
   /** The time limit of a call, in ms. Defaults to 1000. */
   deadlineMs?: number
@@ -80,6 +82,11 @@ export interface ApiClient {
     /** All limits of a policy that were set for single keys. */
     list(policy: string): Promise<OverrideList>
   }
+  /**
+   * A page of the keys that a policy bans now, with `banList()`. Rejects with an ApiError; `onError` is not used.
+   * @param after `next` of the page before. Defaults to the first page
+   */
+  bans(policy: string, after?: string): Promise<BanPage>
 }
 
 /**
@@ -155,10 +162,16 @@ export function createClient(options: ClientOptions): ApiClient {
       remove: (policy, key) => statusOf(policy, key, undefined, 'DELETE'),
       list: (policy) => call(keysOf(policy), undefined, { method: 'GET' }) as Promise<OverrideList>,
     },
+    bans(policy, after) {
+      const query = after === undefined ? '' : `?after=${encodeURIComponent(after)}`
+      const path = `${pathOf(policy)}/bans${query}`
+      return call(path, undefined, { method: 'GET' }) as Promise<BanPage>
+    },
   }
 }
 
-const keysOf = (policy: string) => `policies/${encodeURIComponent(policy)}/keys`
+const pathOf = (policy: string) => `policies/${encodeURIComponent(policy)}`
+const keysOf = (policy: string) => `${pathOf(policy)}/keys`
 
 interface Sending extends CallOptions {
   /** Defaults to POST. */

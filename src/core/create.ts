@@ -22,7 +22,14 @@ import { createDenialCache } from './decide/denial-cache.ts'
 import { type FallbackOptions, withFallback } from './decide/fallback.ts'
 import type { Database, DeployedParts, LimiterParts, Rules } from './decide/question.ts'
 import { createLocalStore } from './fallback/local.ts'
-import { type Feature, featuresOf, type Limiter, type Stages, stagesOf } from './feature.ts'
+import {
+  type Feature,
+  featuresOf,
+  type Limiter,
+  type Stages,
+  stagesOf,
+  type WatchedDatabase,
+} from './feature.ts'
 import { keyReaders } from './program/key.ts'
 import { compileMatcher } from './program/match.ts'
 import { hashedSubjects, plainSubjects } from './program/subject.ts'
@@ -90,17 +97,19 @@ function createRules(
 }
 
 /**
- * Stacks the layers on the store of one database. From the outside in: fallback, deadline, leases, connection.
+ * Stacks the layers on the store of one database. From the outside in: fallback, deadline, those of features, connection.
  * @param simulated for simulations only
+ * @param database for the stage `watch`
  */
 export function stackOn(
   upstash: Store,
   name: string | undefined,
   config: Pick<Config, 'batching' | 'use'>,
   log: Log,
-  { layer }: Stages,
+  { layer, watch }: Stages,
   fallback: FallbackOptions,
   simulated: Pick<ConnectionOptions, 'later' | 'hold'> = {},
+  database: WatchedDatabase = {},
 ): Database {
   const connection = connect(upstash, {
     batching: config.batching,
@@ -110,7 +119,8 @@ export function stackOn(
       log('breaker-closed', '', `circuit closed: it was open for ${openMs} ms`, name),
   })
   const maxBytes = MAX_LEASE_BYTES / databasesOf(config).length
-  const bounded = withDeadline(layer ? layer(connection, { maxBytes }) : connection)
+  const layered = layer ? layer(connection, { maxBytes }) : connection
+  const bounded = withDeadline(watch ? watch(layered, database) : layered)
   return { name, store: withFallback(bounded, fallback), isOpen: connection.isOpen }
 }
 
@@ -148,7 +158,8 @@ export function createParts(
       })
     const store = wrap ? wrap(upstash as UpstashStore) : upstash
     const named = (error: StoreError) => onStoreError(name ? error.from(name) : error)
-    return stackOn(store, name, all, log, all, { ...fallback, onStoreError: named })
+    const given = { ...fallback, onStoreError: named }
+    return stackOn(store, name, all, log, all, given, {}, { ...found, observer })
   }
 
   function partsFor(

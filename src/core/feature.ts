@@ -5,7 +5,7 @@ import type { Log } from './base/log.ts'
 import type { FeatureDeclaration } from './config/feature.ts'
 import type { Config } from './config/parse.ts'
 import type { OnRefund, Store } from './connection/store.ts'
-import type { UpstashStore } from './connection/upstash/upstash.ts'
+import type { UpstashOptions, UpstashStore } from './connection/upstash/upstash.ts'
 import type { Observer } from './decide/observer.ts'
 import type { DeployedParts, Outcome, Rules } from './decide/question.ts'
 import type { Metering } from './decide/settle.ts'
@@ -39,6 +39,8 @@ export interface Stages extends MatchStages, RefusalStages {
   lua?: readonly string[]
   /** Wraps the store of one database, inside of its deadline. It may keep `maxBytes` of memory. */
   layer?: (store: Store, options: { maxBytes: number }) => Store
+  /** Wraps the layers of one database, inside of the deadline. It sees the reply to each call, also a late one. */
+  watch?: (store: Store, database: WatchedDatabase) => Store
   /** Wraps the store that sends the commands: the innermost layer. */
   wrap?: (store: UpstashStore) => Store
   /** Makes one store of those of all databases, which are in the order of `databases`. The outermost layer. */
@@ -62,6 +64,9 @@ export interface Stages extends MatchStages, RefusalStages {
     env: RuntimeContext['env'],
   ) => Promise<Verified | undefined> | undefined
 }
+
+/** One database, with the observer of the calls to it. */
+export type WatchedDatabase = Pick<UpstashOptions, 'url' | 'token' | 'send' | 'observer'>
 
 /** The rules of the deployment, for a feature that replaces them. */
 export interface Deployed {

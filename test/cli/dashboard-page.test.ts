@@ -81,6 +81,7 @@ beforeEach(() => {
   stats = statsAt(Date.now())
   policies = [policy('per-ip'), policy('login', { bans: false, key: ['ip', 'path'] })]
   overrides = {}
+  bans = {}
   worker.calls.length = 0
   worker.answer = answer
 })
@@ -94,10 +95,17 @@ afterAll(async () => {
 })
 
 let overrides: Record<string, object[]> = {}
+/** The pages of banned keys. A policy without one has no list. */
+let bans: Record<string, object> = {}
 
 function answer({ path }: FakeCall) {
   const [, name] = /policies\/(.*)\/keys$/.exec(path) ?? []
   if (name) return { body: { overrides: overrides[decodeURIComponent(name)] } }
+  const [, banned] = /policies\/(.*)\/bans$/.exec(path) ?? []
+  if (banned) {
+    const page = bans[decodeURIComponent(banned)]
+    return page ? { body: page } : { status: 409, body: { detail: 'No list.' } }
+  }
   if (path === '/_sluice/v1/stats') return { body: stats }
   if (path === '/_sluice/v1/policies') return { body: { policies, store: { status: 'ok' } } }
   if (path.endsWith('/ban')) {
@@ -383,6 +391,60 @@ describe('the actions of the page', () => {
     expect(await textOf(page, '#findings li')).toBe(
       "login-fails-open policies[1]: The policy fails open. Set onStoreError to 'deny'.",
     )
+  })
+})
+
+describe('the keys that are banned now', () => {
+  const subject = 'Fqd5XkY4blKIjVCl'
+  const banCalls = () => worker.calls.filter(({ path }) => path.endsWith('/bans'))
+  const isHidden = (page: Page, id: string) =>
+    page.evaluate(`document.getElementById('${id}').hidden`)
+
+  test('The page lists them with the rest of their ban, and names what it leaves out.', async () => {
+    policies = [policy('a/b'), policy('per-ip'), policy('c', { bans: false })]
+    bans = {
+      'a/b': { bans: [{ subject, bannedForMs: 5_400_000 }], total: 1, next: `1:${subject}` },
+      'per-ip': { bans: [{ subject: 'ip=<b>', bannedForMs: 5_000 }], total: 1_234 },
+    }
+    const { page, mistakes } = await open()
+    await waitForElement(page, '#bans tr')
+    expect((await rowsOf(page, '#bans')).map((row) => row.slice(0, 3))).toEqual([
+      [subject, 'a/b', '1.5 h'],
+      ['ip=<b>', 'per-ip', '5 s'],
+    ])
+    expect(await textOf(page, '#bans-more')).toBe('2 of 1,235 bans.')
+    expect(await isHidden(page, 'bans-none')).toBe(true)
+    expect(banCalls().map(({ path }) => path)).toEqual([
+      '/_sluice/v1/policies/a%2Fb/bans',
+      '/_sluice/v1/policies/per-ip/bans',
+    ])
+    expect(mistakes).toEqual([])
+    expect(await violationsOf(page)).toEqual([])
+  })
+
+  test('A button unbans a client, and the list is read again.', async () => {
+    bans = { 'per-ip': { bans: [{ subject, bannedForMs: 5_000 }], total: 1 } }
+    const { page } = await open()
+    await waitForElement(page, '#bans tr')
+    bans = { 'per-ip': { bans: [], total: 0 } }
+    await page.click(`[aria-label="Unban ${subject}"]:not(#offenders *)`)
+    await waitUntil(page, `document.querySelectorAll('#bans tr').length === 0`)
+    expect(worker.calls.find(({ path }) => path.endsWith('/unban'))).toMatchObject({
+      path: '/_sluice/v1/policies/per-ip/unban',
+      body: { subject },
+    })
+    expect(await textOf(page, '#bans-none')).toBe('No client is banned.')
+    expect(await isHidden(page, 'bans-none')).toBe(false)
+    expect(await isHidden(page, 'bans-list')).toBe(false)
+  })
+
+  test('A Worker without a list is asked once, and the page has no table.', async () => {
+    const { page, mistakes } = await open()
+    expect(await isHidden(page, 'bans-list')).toBe(true)
+    await page.evaluate(`document.dispatchEvent(new Event('bans-changed'))`)
+    await page.evaluate(`fetch('/about').then(() => {})`) // behind a call of the event, if there is one
+    expect(banCalls()).toHaveLength(1)
+    expect(mistakes).toEqual([])
   })
 })
 

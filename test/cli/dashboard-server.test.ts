@@ -128,6 +128,8 @@ describe('the calls of the dashboard', () => {
     ['GET', '/_sluice/v1/policies/login/ban'],
     ['DELETE', '/_sluice/v1/policies/login/keys/x/limit'],
     ['GET', '/_sluice/v1/policies/../keys'],
+    ['GET', '/_sluice/v1/policies/login/bans?after=1'],
+    ['POST', '/_sluice/v1/policies/login/bans'],
     ['POST', '/_sluice/v1/stats'],
     ['GET', '/_sluice/v1/stats?x=1'],
     ['POST', '/_sluice/v1/policies/../ban'],

@@ -2,15 +2,14 @@ import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { loadConfig } from '../../cli/project/load-config.ts'
 import { minify } from '../../dev/lua/minify.ts'
-import { moduleFile, scriptModule, turnsFile, turnsModule } from '../../dev/lua/script.ts'
+import { luaModules } from '../../dev/lua/script.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
 import { script } from '../../src/core/connection/upstash/script-text.ts'
 import { compiledCalls } from '../../src/core/connection/upstash/sets.ts'
 import { type ConfigFolder, configFolder, run } from '../support/dev-command.ts'
 
-test('The module of the Worker contains the script of lua/. If not: npm run lua', async () => {
-  expect(await readFile(moduleFile, 'utf8')).toBe(scriptModule())
-  expect(await readFile(turnsFile, 'utf8')).toBe(turnsModule())
+test.each(luaModules)('%s contains the script of lua/. If not: npm run lua', async (file, text) => {
+  expect(await readFile(file, 'utf8')).toBe(text())
 })
 
 test('The script begins with the flag for Upstash.', () => {

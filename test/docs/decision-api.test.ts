@@ -158,6 +158,7 @@ describe('The bodies on docs/reference/decision-api.md', () => {
     if (url.endsWith('/refund')) return ['Refund', 'LimitStatus']
     if (url.endsWith('/try')) return ['Try', 'Trial']
     if (/\/(policies|stats|metrics)$/.test(url)) return [undefined, undefined]
+    if (/\/bans\b/.test(url)) return [undefined, 'BanPage']
     if (url.endsWith('/keys')) return [undefined, 'OverrideList']
     if (url.endsWith('/limit')) return [method === 'PUT' ? 'Override' : undefined, 'LimitStatus']
     return [url.endsWith('/ban') ? 'Ban' : 'Target', 'LimitStatus']

@@ -4,6 +4,7 @@
  */
 import keyFunction from '../../examples/key-function.ts'
 import type { Feature } from '../../src/core/feature.ts'
+import { banList } from '../../src/features/ban-list/index.ts'
 import { type BodiesOptions, bodies } from '../../src/features/bodies/index.ts'
 import { type GraphqlCostOptions, graphqlCost } from '../../src/features/graphql/graphql.ts'
 import { jitter } from '../../src/features/jitter/index.ts'
@@ -36,6 +37,7 @@ const makers: Record<string, (options: never) => Feature> = {
   cluster: () => cluster(),
   leases: () => leases(),
   overrides: () => overrides(),
+  banList: () => banList(),
 }
 
 /** The call of a function, in JSON. */

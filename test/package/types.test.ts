@@ -4,7 +4,7 @@ import { createConsumer } from './support/consumer.ts'
 
 const { peerDependencies } = JSON.parse(read('package.json'))
 const entries =
-  'client lint observe bodies graphql jwt leases overrides jitter proxies quota refusals shards better-auth express-rate-limit nest testing node next'.split(
+  'client lint observe bodies graphql jwt ban-list leases overrides jitter proxies quota refusals shards better-auth express-rate-limit nest testing node next'.split(
     ' ',
   )
 

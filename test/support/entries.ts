@@ -1,6 +1,7 @@
 /** The functions that examples of the documentation use, as a page imports them: by name, and by entry of the package. */
 
 import { defineConfig } from '../../src/core/config/parse.ts'
+import { banList } from '../../src/features/ban-list/index.ts'
 import { bodies } from '../../src/features/bodies/index.ts'
 import { endpoints } from '../../src/features/endpoints/index.ts'
 import { graphqlCost } from '../../src/features/graphql/graphql.ts'
@@ -30,12 +31,14 @@ export const entries = {
   cluster,
   leases,
   overrides,
+  banList,
   durableObjects,
 }
 
 const entryOf: Record<string, string> = {
   defineConfig: 'sluice',
   graphqlCost: 'sluice/graphql',
+  banList: 'sluice/ban-list',
   cluster: 'sluice/shards',
   durableObjects: 'sluice/durable-objects',
 }

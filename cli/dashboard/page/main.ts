@@ -3,6 +3,7 @@ import './language.ts'
 import { outcomes } from '../../../src/features/observe/event.ts'
 import type { Stats } from '../../../src/features/observe/report.ts'
 import type { About } from '../about.ts'
+import { showBans } from './bans.ts'
 import { about, CallError, call, messageIn, openSession } from './call.ts'
 import { showChart } from './chart.ts'
 import { byId, element, scrollByKeys, setText, showOptions, showPairs, showRows } from './dom.ts'
@@ -10,7 +11,7 @@ import { onExplain } from './explain.ts'
 import { byOutcome, byPolicy, decisionsIn, quantile, rates, refusedIn } from './figures.ts'
 import { showOffenders } from './offenders.ts'
 import { showOverrides } from './overrides.ts'
-import { type ListedPolicy, showPolicyChoice } from './quotas.ts'
+import { BANS_CHANGED, type ListedPolicy, showPolicyChoice } from './quotas.ts'
 import {
   boundText,
   dollarText,
@@ -22,7 +23,7 @@ import {
 } from './text.ts'
 
 const POLL_MS = 2000
-/** Each call of `/policies` makes one call to every database, and so does each list of limits of operators. */
+/** Each call of `/policies` makes one call to every database, and so does each list of limits of operators and of bans. */
 const POLICIES_MS = 60_000
 
 const OBSERVE_OFF = `The Worker does not count its decisions. Add to sluice.config.ts, and deploy it:
@@ -145,7 +146,7 @@ async function readPolicies() {
   policies = (await call<{ policies: ListedPolicy[] }>('policies')).policies
   policiesAt = performance.now()
   showPolicies()
-  await showOverrides(policies)
+  await Promise.all([showOverrides(policies), showBans(policies)])
 }
 
 /** Reads everything once. Returns what is wrong, and the wait until the next attempt in ms. */
@@ -192,5 +193,7 @@ scrollByKeys()
 chartPolicy.addEventListener('change', drawChart)
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawChart)
 onExplain(() => policies)
+// The next reading reports an error.
+document.addEventListener(BANS_CHANGED, () => showBans(policies).catch(() => {}))
 addEventListener('hashchange', () => openSession().then(refresh)) // an address of a later start
 openSession().then(poll)

@@ -66,7 +66,7 @@ function actionsFor({ policy, subject }: Offender, listed: ListedPolicy | undefi
   return hasBans ? actions : [...actions, element('small', 'No bans: the policy has no penalty.')]
 }
 
-function button(text: string, subject: string, onClick: () => unknown, isEnabled = true) {
+export function button(text: string, subject: string, onClick: () => unknown, isEnabled = true) {
   const made = element('button', text)
   made.type = 'button'
   made.disabled = !isEnabled

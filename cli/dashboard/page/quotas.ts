@@ -21,6 +21,9 @@ export interface ListedPolicy {
 /** The client of an operation: by its label, or by the values of the policy's key. */
 export type OperateTarget = { subject: string } | { key: (string | null)[]; plan?: string }
 
+/** The event after an operation that may have changed a ban. */
+export const BANS_CHANGED = 'bans-changed'
+
 const form = byId<HTMLFormElement>('look')
 const select = form.elements.namedItem('policy') as HTMLSelectElement
 const answer = byId('look-answer')
@@ -76,6 +79,7 @@ export async function operate(
     answer.replaceChildren()
     setText(problem, `${operation} ${name}, policy ${policy}: ${messageIn(error)}`)
   }
+  if (operation !== 'peek') document.dispatchEvent(new Event(BANS_CHANGED))
   byId('look-title').scrollIntoView({ block: 'nearest' })
 }
 

@@ -32,6 +32,7 @@ const needs: [feature: string, field: string, isNeeded: Test][] = [
     field,
     (value) => value !== undefined && value !== false,
   ]),
+  ['banList', 'penalty', (penalty) => Object(penalty).list === true],
   ['concurrency', 'algorithm', (algorithm) => algorithm === 'concurrency'],
   ['slidingLog', 'algorithm', (algorithm) => algorithm === 'sliding-log'],
   ['refusals', 'refusal', isObject],
@@ -66,7 +67,7 @@ export function checkNeeds(
   const report = (feature: string, isNeeded: boolean, ...path: (string | number)[]) => {
     if (!isNeeded || reported.has(feature)) return
     reported.add(feature)
-    const entry = feature === 'slidingLog' ? 'sliding-log' : feature
+    const entry = feature.replace(/[A-Z]/, (capital) => `-${capital.toLowerCase()}`)
     problem(path, `use: [${feature}()], with import { ${feature} } from 'sluice/${entry}'`)
   }
   policies.forEach((policy, index) => {

@@ -9,12 +9,13 @@ export interface CallInFlight {
    * Ends the call.
    * @param answers those of each call of the script
    * @param sendsTime true with `clock: 'edge'`
+   * @param commands the billed commands of a call without packs. Defaults to 1
    */
-  end: (answers: StoreResult[][], sendsTime: boolean) => void
+  end: (answers: StoreResult[][], sendsTime: boolean, commands?: number) => void
 }
 
 /** Hears of each HTTP request to the store. Its methods never throw. */
 export interface CallObserver {
-  /** @param sent what the request sends, by calls of the script; empty for a plain command */
+  /** @param sent what the request sends, by calls of the script; empty for other commands */
   begin: (sent: Pack[]) => CallInFlight
 }

@@ -66,6 +66,8 @@ export interface Penalty {
   withinMs: number
   banMs: number
   maxMs: number
+  /** Operators can read the list of its bans. */
+  list?: true
 }
 
 interface Ordinary {

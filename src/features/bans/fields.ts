@@ -5,6 +5,7 @@ import * as v from '../../core/config/schema/schema.ts'
 import {
   duration,
   either,
+  flag,
   type Input,
   MAX_UNITS,
   type Named,
@@ -12,6 +13,7 @@ import {
   object,
   whole,
 } from '../../core/config/schema/shapes.ts'
+import type { Penalty } from '../../core/connection/store.ts'
 
 const DAY_MS = 86_400_000
 
@@ -24,6 +26,8 @@ const penaltyFields = () => ({
   ban: duration,
   /** Duration of the longest ban, at least `ban`. Defaults to a day, or to `ban` if that is longer. */
   max: v.optional(duration),
+  /** True to list the keys that are banned, for operators: docs/reference/decision-api.md, "Who is banned". Requires `banList()`. Defaults to false. */
+  list: v.optional(flag),
 })
 
 /** A ban of a key after too many refusals: `after` refusals in the time `within` start a ban of the duration `ban`. */
@@ -32,18 +36,22 @@ export interface PenaltyOptions extends Input<ReturnType<typeof penaltyFields>>,
 /** Only operators set bans. The thresholds are out of reach. */
 const NEVER = { after: MAX_UNITS, withinMs: 1, banMs: 1, maxMs: MAX_UNITS }
 
+/** True if `banList()` lists the bans. Those that only operators set are few, so they need no field. */
+export const isListed = ({ after, list }: Penalty): boolean => list ?? after === NEVER.after
+
 /** @param tag identifies the states of the bans */
 function penalty(tag: string) {
   const byRefusals = v.pipe(
     object(penaltyFields, ({ ban, max }, problem) => {
       if (ban && max && max < ban) problem(['max'], 'at least as long as ban')
     }),
-    v.transform(({ after, within, ban, max }) => ({
+    v.transform(({ after, within, ban, max, list }) => ({
       tag,
       after,
       withinMs: within,
       banMs: ban,
       maxMs: max ?? Math.max(ban, DAY_MS),
+      ...(list && { list }),
     })),
   )
   const manual = v.pipe(

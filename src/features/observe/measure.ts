@@ -43,11 +43,11 @@ export function beginCall(
   const call: StoreCall = { ms: 0, billedCommands: 0, lists }
   return {
     call,
-    end(answers, sendsTime) {
+    end(answers, sendsTime, commands = 1) {
       call.ms = Math.max(0, clock() - startedAt)
       const code = failureOf(answers)
       if (code) call.code = code
-      else if (sent.length === 0) call.billedCommands = 1
+      else if (sent.length === 0) call.billedCommands = commands
       sent.forEach((one, index) => {
         call.billedCommands += billOf(one, answers[index]!, sendsTime)
       })

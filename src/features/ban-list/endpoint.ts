@@ -1,0 +1,150 @@
+/** `GET /_sluice/v1/policies/{name}/bans`: the keys of a policy that are banned now. */
+import { matchOf } from '../../api/explicit-key.ts'
+import { notFound, storeFailed, unprocessable } from '../../api/problems.ts'
+import { policyOf } from '../../api/questions.ts'
+import { StoreError } from '../../core/base/errors.ts'
+import { databasesOf } from '../../core/config/feature.ts'
+import type { Policy } from '../../core/config/parse.ts'
+import { show } from '../../core/config/schema/checked.ts'
+import { databaseFrom } from '../../core/decide/database.ts'
+import { limitsOf } from '../../core/decide/limit.ts'
+import type { Call, Endpoint } from '../../core/endpoint.ts'
+import type { WatchedDatabase } from '../../core/feature.ts'
+import type { Match } from '../../core/program/match.ts'
+import { problem } from '../../core/respond/response.ts'
+import { isListed } from '../bans/fields.ts'
+import { type Ban, changeBans, readBans } from './list.ts'
+
+/** The most bans of an answer. */
+const PAGE = 100
+const DEADLINE_MS = 5_000
+
+/** A key that is banned. */
+export interface BanReport {
+  /** The client: its name in Redis. */
+  subject: string
+  /** The rest of the ban, ms. */
+  bannedForMs: number
+}
+
+/** The answer of `GET /policies/{name}/bans`. */
+export interface BanPage {
+  /** At most 100, the ban that ends last first. */
+  bans: BanReport[]
+  /** The number of bans of the policy, on all pages. */
+  total: number
+  /** The parameter `after` of the next page. Absent on the last one. */
+  next?: string
+}
+
+interface Listed extends Ban {
+  database: WatchedDatabase
+}
+
+async function listBans(call: Call): Promise<Response> {
+  const { request, rest, rules, config, parts, runtime } = call
+  const policy = policyOf(rules, rest)
+  if (!policy) return notFound('There is no policy with this name.')
+  const { penalty } = policy
+  if (!penalty || !isListed(penalty)) return notListed(policy)
+  const after = new URL(request.url).searchParams.get('after')
+  const cursor = after === null ? FIRST : cursorOf(after)
+  if (!cursor) {
+    const expected = '`next` of the answer before'
+    return unprocessable([{ path: 'after', expected, got: show(after) }])
+  }
+  const { observer } = parts.observed ?? {}
+  const databases = databasesOf(config).map((name) => ({
+    ...databaseFrom(config, runtime.env, name),
+    observer,
+  }))
+  const set = { tag: penalty.tag, namespace: config.namespace }
+  const now = config.clock === 'edge' ? Date.now() : undefined
+  try {
+    const pages = await Promise.all(
+      // One more than a page tells whether there is a next one.
+      databases.map((database) => readBans(database, set, cursor.end, PAGE + 1, now)),
+    )
+    const later = pages
+      .flatMap(({ bans }, index) => bans.map((ban) => ({ ...ban, database: databases[index]! })))
+      .toSorted(byEnd)
+      .filter((ban) => byEnd(cursor, ban) < 0)
+    const page = later.slice(0, PAGE)
+    const { decidedAt, rests } = await restsOf(page, policy, call)
+    const ended = page.filter((_, index) => !rests[index])
+    runtime.waitUntil(forget(ended, set, decidedAt))
+    const last = later.length > PAGE && page.at(-1)
+    const body: BanPage = {
+      bans: page.flatMap(({ subject }, index) => {
+        const bannedForMs = rests[index]
+        return bannedForMs ? { subject, bannedForMs } : []
+      }),
+      total: pages.reduce((sum, { size }) => sum + size, 0) - ended.length,
+      ...(last && { next: `${last.end}:${last.subject}` }),
+    }
+    return Response.json(body, { headers: { 'Cache-Control': 'no-store' } })
+  } catch (error) {
+    if (error instanceof StoreError) return storeFailed(error)
+    throw error
+  }
+}
+
+export const bansEndpoint: Endpoint = {
+  path: /^\/policies\/([^/]+)\/bans$/,
+  methods: ['GET'],
+  scopes: ['operate'],
+  answer: listBans,
+}
+
+const notListed = ({ name, penalty }: Policy): Response =>
+  problem(409, {
+    title: 'Conflict',
+    detail: penalty
+      ? `The bans of the policy ${name} are not listed. Set penalty.list: true.`
+      : `The policy ${name} has no bans. Set penalty, for example to 'manual'.`,
+  })
+
+/** The place before the first ban. */
+const FIRST: Ban = { end: Number.POSITIVE_INFINITY, subject: '' }
+
+function cursorOf(text: string): Ban | undefined {
+  const [, end, subject] = /^(\d{1,16}):(.{1,1000})$/s.exec(text) ?? []
+  return end === undefined ? undefined : { end: Number(end), subject: subject! }
+}
+
+/** The order of Redis: the latest end first, and of equal ends the last subject. */
+const byEnd = (one: Ban, other: Ban): number =>
+  other.end - one.end || (one.subject < other.subject ? 1 : one.subject > other.subject ? -1 : 0)
+
+/** The rest of each ban by its record, which alone decides: 0 for a ban that was lifted, or that a changed list of shards has left behind. */
+async function restsOf(bans: readonly Listed[], policy: Policy, { parts, runtime }: Call) {
+  const rests: number[] = []
+  let decidedAt = 0
+  if (bans.length === 0) return { decidedAt, rests }
+  const matches = bans.map(({ subject }) => matchOf(policy, [['subject', subject]], undefined))
+  const limits = await limitsOf(matches as Match[], undefined, ([part]) => part![1]!)
+  const replies = await parts.store.decideEach(
+    limits.map((limit) => [{ mode: 'peek', limits: [limit] }]),
+    { deadlineMs: DEADLINE_MS, waitUntil: runtime.waitUntil },
+  )
+  for (const reply of replies) {
+    if (reply instanceof StoreError) throw reply
+    decidedAt = reply.decidedAt
+    rests.push(reply.states[0]![0]!.bannedForMs ?? 0)
+  }
+  return { decidedAt, rests }
+}
+
+/** Removes bans from the list that have ended early. If this fails, the next reader removes them. */
+async function forget(
+  ended: readonly Listed[],
+  set: Parameters<typeof changeBans>[1],
+  now: number,
+) {
+  const databases = new Set(ended.map(({ database }) => database))
+  for (const database of databases) {
+    const own = ended.filter((one) => one.database === database)
+    const changes = own.map(({ subject }) => ({ subject, end: 0 }))
+    await changeBans(database, set, changes, now).catch(() => {})
+  }
+}

@@ -1,0 +1,97 @@
+/** The list of bans in one database: a sorted set for each policy. lua/ban_list.lua is the contract. */
+import { StoreError } from '../../core/base/errors.ts'
+import type { StoreResult } from '../../core/connection/store.ts'
+import { recordOf } from '../../core/connection/upstash/script.ts'
+import { refusal, toStoreError } from '../../core/connection/upstash/transport.ts'
+import { senderOf } from '../../core/connection/upstash/upstash.ts'
+import type { WatchedDatabase } from '../../core/feature.ts'
+import { banListScript } from './script-text.ts'
+
+const DEADLINE_MS = 5_000
+
+/** The set of one policy. */
+export interface BanSet {
+  /** The tag of its penalty. */
+  tag: string
+  namespace: string | undefined
+}
+
+/** A subject, with the end of its ban in ms since the epoch; 0 to remove it. */
+export interface Ban {
+  subject: string
+  end: number
+}
+
+/** A part of the list. */
+export interface Page {
+  /** The number of listed subjects. */
+  size: number
+  /** Latest end first. */
+  bans: Ban[]
+}
+
+/**
+ * Changes ends.
+ * @param now ms since the epoch
+ * @throws {StoreError}
+ */
+export async function changeBans(
+  database: WatchedDatabase,
+  set: BanSet,
+  changes: readonly Ban[],
+  now: number,
+): Promise<void> {
+  const pairs = changes.flatMap(({ end, subject }) => [`${end}`, subject])
+  // EVAL, two ZREMRANGE…, ZREVRANGE and PEXPIRE
+  await run(database, set, [`${now}`, 'change', ...pairs], 5 + changes.length)
+}
+
+/**
+ * Reads `count` subjects whose ban ends before `end`, and before them all that end at `end`.
+ * @param now ms since the epoch; `undefined` for the clock of Redis
+ * @throws {StoreError}
+ */
+export async function readBans(
+  database: WatchedDatabase,
+  set: BanSet,
+  end: number,
+  count: number,
+  now: number | undefined,
+): Promise<Page> {
+  const from = end === Number.POSITIVE_INFINITY ? '+inf' : `${end}`
+  // EVAL, TIME, ZREMRANGEBYSCORE, ZCARD, ZCOUNT and ZREVRANGEBYSCORE
+  const commands = now === undefined ? 6 : 5
+  const reply = await run(database, set, [`${now ?? ''}`, 'page', from, `${count}`], commands)
+  const [size, rows] = Array.isArray(reply) ? reply : []
+  if (typeof size !== 'number' || !Array.isArray(rows)) throw new StoreError('bad-reply')
+  const bans: Ban[] = []
+  for (let index = 0; index + 1 < rows.length; index += 2) {
+    bans.push({ subject: String(rows[index]), end: Number(rows[index + 1]) })
+  }
+  return { size, bans }
+}
+
+/** Runs the script. Bans are rare, so each call carries it. @throws {StoreError} */
+async function run(
+  database: WatchedDatabase,
+  { tag, namespace }: BanSet,
+  args: string[],
+  commands: number,
+): Promise<unknown> {
+  const send = senderOf(database)
+  if (!send) throw new StoreError('not-configured')
+  const key = `${recordOf(tag, namespace)}:bans`
+  const observed = database.observer?.begin([])
+  const end = (answers: StoreResult[][]) => observed?.end(answers, false, commands)
+  try {
+    const call = ['eval', banListScript, 1, key, ...args]
+    const [answer] = await send([call], AbortSignal.timeout(DEADLINE_MS))
+    if ('error' in answer!) throw refusal(answer.error)
+    end([])
+    return answer!.result
+  } catch (error) {
+    const failure = toStoreError(error)
+    end([[failure]])
+    throw failure
+  }
+}

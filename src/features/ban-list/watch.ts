@@ -1,0 +1,90 @@
+/** Learns of bans from the replies of one database, and keeps its list. */
+import type { StoreError } from '../../core/base/errors.ts'
+import type { Log } from '../../core/base/log.ts'
+import { Recent } from '../../core/base/recent.ts'
+import type { Store, StoreOptions, StoreReply, StoreRequest } from '../../core/connection/store.ts'
+import type { WatchedDatabase } from '../../core/feature.ts'
+import { isListed } from '../bans/fields.ts'
+import { type Ban, changeBans } from './list.ts'
+
+/** Half of the most subjects that an isolate knows to be listed. */
+const MAX_KNOWN = 5_000
+
+const isOperation = ({ mode }: StoreRequest) =>
+  mode === 'ban' || mode === 'unban' || mode === 'reset'
+
+interface WatchOptions {
+  namespace: string | undefined
+  log: Log
+}
+
+/**
+ * A store that lists the bans in its replies. No decision waits for the list, and a failed change alters none: the next isolate that refuses
+ * the subject lists it.
+ */
+export function withBanList(
+  store: Store,
+  database: WatchedDatabase,
+  { namespace, log }: WatchOptions,
+): Store {
+  /** The ends of the bans that this isolate has listed, by tag and subject. */
+  const known = new Recent<number>(MAX_KNOWN)
+  const nameOf = (tag: string, subject: string) => `${tag} ${subject}`
+
+  /** The changes after a reply, by the tag of their penalty. */
+  function changesAfter(requests: StoreRequest[], { decidedAt, states }: StoreReply) {
+    const changes = new Map<string, Ban[]>()
+    requests.forEach(({ mode, limits }, at) => {
+      if (mode === 'peek') return
+      const isLifted = mode === 'unban' || mode === 'reset'
+      limits.forEach(({ subject, penalty }, index) => {
+        if (!penalty || !isListed(penalty)) return
+        const { bannedForMs } = states[at]![index]!
+        const end = bannedForMs ? decidedAt + bannedForMs : 0
+        const { tag } = penalty
+        const name = nameOf(tag, subject)
+        const isNew = end > 0 && end !== known.get(name)
+        if (!isNew && !isLifted) return
+        known.set(name, end)
+        changes.set(tag, [...(changes.get(tag) ?? []), { subject, end }])
+      })
+    })
+    return changes
+  }
+
+  /** Changes the list. Only operators wait for it, so that they read what they have done. */
+  async function list(requests: StoreRequest[], reply: StoreReply, { waitUntil }: StoreOptions) {
+    const changing = [...changesAfter(requests, reply)].map(async ([tag, bans]) => {
+      const set = { tag, namespace }
+      try {
+        await changeBans(database, set, bans, reply.decidedAt)
+      } catch (error) {
+        const { code, message } = error as StoreError
+        for (const { subject } of bans) known.set(nameOf(tag, subject), 0)
+        log('ban-not-listed', code, `the list of bans lacks a change: ${message}`)
+      }
+    })
+    if (changing.length === 0) return
+    const changed = Promise.all(changing)
+    waitUntil?.(changed)
+    if (requests.some(isOperation)) await changed
+  }
+
+  return {
+    async decide(requests, options = {}) {
+      const reply = await store.decide(requests, options)
+      await list(requests, reply, options)
+      return reply
+    },
+
+    async decideEach(lists, options = {}) {
+      const replies = await store.decideEach(lists, options)
+      await Promise.all(
+        replies.map((reply, index) =>
+          'states' in reply ? list(lists[index]!, reply, options) : undefined,
+        ),
+      )
+      return replies
+    },
+  }
+}
