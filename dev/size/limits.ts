@@ -26,7 +26,7 @@ export const entryLimits: SizeLimit[] = [
   { name: 'sluice/graphql', file: 'graphql.js', maxKiB: 14 },
   { name: 'sluice/jwt', file: 'jwt.js', maxKiB: 12 },
   { name: 'sluice/bans', file: 'bans.js', maxKiB: 4 },
-  { name: 'sluice/ban-list', file: 'ban-list.js', maxKiB: 20 },
+  { name: 'sluice/ban-list', file: 'ban-list.js', maxKiB: 12 },
   { name: 'sluice/concurrency', file: 'concurrency.js', maxKiB: 2 },
   { name: 'sluice/sliding-log', file: 'sliding-log.js', maxKiB: 2 },
   { name: 'sluice/live', file: 'live.js', maxKiB: 14 },

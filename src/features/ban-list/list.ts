@@ -7,7 +7,8 @@ import { senderOf } from '../../core/connection/upstash/upstash.ts'
 import type { WatchedDatabase } from '../../core/feature.ts'
 import { banListScript } from './script-text.ts'
 
-const DEADLINE_MS = 5_000
+/** Shorter than the deadline of an operation, which waits for its change. */
+const DEADLINE_MS = 2_000
 
 /** The set of one policy. */
 export interface BanSet {
