@@ -1,3 +1,4 @@
+import { parseAddress } from '../core/base/ip.ts'
 import { decideEach } from '../core/decide/decide.ts'
 import { observe } from '../core/decide/observed.ts'
 import type { Call } from '../core/endpoint.ts'
@@ -16,22 +17,36 @@ export async function auth(call: Call): Promise<Response> {
   const { request, rules, runtime, parts, config, rest, log, stages } = call
   const described = rest.startsWith('/envoy') ? fromPath(request) : fromFields(request)
   if ('invalidField' in described) return invalid(described, rest)
-  const matched = await describedRequest(described, rules, runtime)
-  if ('expected' in matched) return badRequest('The fields do not describe a valid request.')
+  const found = await describedRequest(described, rules, runtime)
+  if ('expected' in found) return badRequest('The fields do not describe a valid request.')
+  const verified = await stages.verify?.(request, runtime.env)
+  const matched = verified ? verified.mark(found) : found
   const [outcome] = await decideEach([{ matched }], parts, { waitUntil: runtime.waitUntil })
-  observe(parts, matched, outcome!, described, runtime)
+  observe(parts, matched, outcome!, described, runtime, verified !== undefined)
   const exact = outcome!.decision
   const decision = (!exact.allowed && stages.told?.(exact)) || exact
+  const client = () => requestOf(described, rules.config)
+  const isAnswered = decision.allowed && verified?.through === false
+  const passes = decision.allowed && !isAnswered
   const answer = decision.allowed
-    ? new Response(null, { headers: noStore })
+    ? new Response(null, { status: passes ? 200 : NO_APP, headers: noStore })
     : await refuse(decision, withoutBody(request), rules.config, stages, log, () =>
-        runtime.contextOf(requestOf(described, rules.config)),
+        runtime.contextOf(client()),
       )
-  const fields = decision.allowed
+  const fields = passes
     ? shadowField(wouldRefuse(decision))
-    : { 'Sluice-Status': String(answer.status) }
-  return withDecisionFields(passedOn(answer, fields, rest), decision, config)
+    : { 'Sluice-Status': String(isAnswered ? 204 : answer.status) }
+  const report = verified?.fields(
+    outcome!,
+    matched,
+    { request: client(), address: parseAddress(described.ip ?? '') },
+    answer.headers,
+  )
+  return withDecisionFields(passedOn(answer, { ...fields, ...report }, rest), decision, config)
 }
+
+/** Keeps the proxy from asking the app about a request of `sluice verify` that is admitted. Any 2xx would be an admission. */
+const NO_APP = 403
 
 /** The answer to a call whose fields describe no request. If the client caused it, it is a refusal that each proxy passes on. */
 function invalid({ invalidField, byClient }: InvalidField, rest: string): Response {

@@ -2,6 +2,7 @@
 import type { Log } from './base/log.ts'
 import type { Config } from './config/parse.ts'
 import type { DeployedParts, Rules } from './decide/question.ts'
+import type { VerifyStages } from './decide/verified.ts'
 import type { RuntimeContext } from './request/view.ts'
 import type { RefusalStages } from './respond/refusal.ts'
 
@@ -32,8 +33,8 @@ export interface Call {
   parts: DeployedParts
   runtime: ApiRuntime
   log: Log
-  /** Write refusals by an object. */
-  stages: RefusalStages
+  /** Write refusals by an object, and recognize requests of `sluice verify`. */
+  stages: RefusalStages & VerifyStages
   /** The part of the deadline that the check of the caller's own limit used, in ms. */
   spentMs: number
 }

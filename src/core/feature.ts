@@ -7,12 +7,13 @@ import type { Config } from './config/parse.ts'
 import type { OnRefund, Store } from './connection/store.ts'
 import type { UpstashOptions, UpstashStore } from './connection/upstash/upstash.ts'
 import type { Observer } from './decide/observer.ts'
-import type { DeployedParts, Outcome, Rules } from './decide/question.ts'
+import type { DeployedParts, Rules } from './decide/question.ts'
 import type { Metering } from './decide/settle.ts'
+import type { VerifyStages } from './decide/verified.ts'
 import type { Endpoint } from './endpoint.ts'
-import type { Matched, MatchStages } from './program/match.ts'
+import type { MatchStages } from './program/match.ts'
 import type { ReadAddress } from './request/client-address.ts'
-import type { RequestView, RuntimeContext } from './request/view.ts'
+import type { RuntimeContext } from './request/view.ts'
 import type { RefusalStages } from './respond/refusal.ts'
 
 /** A feature of a limiter, in the field `use` of its configuration. */
@@ -28,7 +29,7 @@ export interface Program {
 }
 
 /** The places at which a feature takes part in a request. Each one has at most one feature, apart from `endpoints` and `lua`. */
-export interface Stages extends MatchStages, RefusalStages {
+export interface Stages extends MatchStages, RefusalStages, VerifyStages {
   /** Returns why the body of a request is not readable; `undefined` for a readable body, or without one. For `sluice explain`. */
   bodyProblem?: (request: Request) => Promise<string | undefined>
   /** Returns a function for the rules in force. It never waits. */
@@ -58,11 +59,6 @@ export interface Stages extends MatchStages, RefusalStages {
   endpoints?: readonly Endpoint[]
   /** Answers requests for paths under `/_sluice/`, in the order of the features. */
   handlers?: readonly PathHandler[]
-  /** Recognizes a request of `sluice verify`. Returns `undefined` for any other request. */
-  verify?: (
-    request: Request,
-    env: RuntimeContext['env'],
-  ) => Promise<Verified | undefined> | undefined
 }
 
 /** One database, with the observer of the calls to it. */
@@ -85,16 +81,6 @@ export type PathHandler = (
   runtime: RuntimeContext,
   limiter: Limiter,
 ) => Promise<Response | undefined>
-
-/** A request of `sluice verify`. Policies apply to it as to any other request, but it has counters of its own. */
-export interface Verified {
-  /** True if the request goes on after its admission. Otherwise Sluice answers it. */
-  through: boolean
-  /** Gives the matches of the request counters of their own. */
-  mark: (matched: Matched) => Matched
-  /** The fields that report the decision to the sender. */
-  fields: (outcome: Outcome, matched: Matched, view: RequestView) => Record<string, string>
-}
 
 /** The rules and the store that gateway, decision API and middleware share. */
 export interface Limiter {

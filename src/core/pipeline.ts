@@ -103,7 +103,7 @@ export async function checkRequest(
     outcome = await deciding
   }
 
-  if (parts.observed && !verified) observe(parts, matched, outcome, view, runtime)
+  if (parts.observed) observe(parts, matched, outcome, view, runtime, verified !== undefined)
   const { decision } = outcome
   const passes = decision.allowed && (!verified || verified.through)
   // A request that Sluice answers has no response by which its charges could be settled.
@@ -122,10 +122,11 @@ export async function checkRequest(
     canCopy(response)
       ? withCors(withDecisionFields(response, told, config), origin, config, { own })
       : response
-  const report = verified?.fields(outcome, matched, view)
-  const withFields = report
-    ? (response: Response) => withFieldsOf(withOwnFields(response), report)
-    : withOwnFields
+  const withReport = (response: Response) =>
+    verified
+      ? withFieldsOf(response, verified.fields(outcome, matched, view, response.headers))
+      : response
+  const withFields = (response: Response) => withReport(withOwnFields(response))
   return {
     decision,
     passes,
@@ -138,7 +139,7 @@ export async function checkRequest(
       const answer = await refuse(told, request, rules.config, stages, log, context, standard)
       if (answer !== standard) return withFields(answer)
       const complete = config.cors ? withCors(answer, origin, config, { own }) : answer
-      return report ? withFieldsOf(complete, report) : complete
+      return withReport(complete)
     },
     isRead: charges !== undefined && [...charges.keys()].some(({ policy }) => readsBody(policy)),
     finish: (response) =>

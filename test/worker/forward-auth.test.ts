@@ -4,12 +4,15 @@ import { type AddressInfo, connect, createServer } from 'node:net'
 import { freePort } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { Echo } from '../../cli/dev/origin.ts'
+import { verifyDeployment } from '../../cli/verify/run.ts'
 import type { ProxyName } from '../../dev/proxies/binaries.ts'
 import { type Answer, ask, type Question } from '../../dev/proxies/client.ts'
 import type { Settings } from '../../dev/proxies/example.ts'
 import { type RunningProxy, runProxy } from '../../dev/proxies/run.ts'
 import type { Stack } from '../../dev/stack.ts'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
+import { parseConfig } from '../../src/core/config/parse.ts'
+import { inGateway } from '../../src/features/in-gateway.ts'
 import { findInstalledProxies } from '../support/proxy-binaries.ts'
 import { startScriptedOrigin } from '../support/scripted-origin.ts'
 import { startStack } from '../support/stack.ts'
@@ -37,7 +40,8 @@ const config: ConfigOptions = {
     { name: 'strict', limit: 9, window: '1h', match: { path: '/strict' }, onStoreError: 'deny' },
   ],
 }
-const env = { SLUICE_API_TOKEN: token }
+const verifyToken = 'a-token-to-verify-with'
+const env = { SLUICE_API_TOKEN: token, SLUICE_VERIFY_TOKEN: verifyToken }
 
 /** The proxy binaries on this machine. */
 const binaries = await findInstalledProxies()
@@ -122,6 +126,21 @@ describe.each(names.filter((name) => binaries[name]))('%s', (name) => {
     expect(answer.status).toBe(403)
     expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/)
     expect(stack.origin.requests()).toBe(before)
+  })
+
+  test.each([false, true])('sluice verify has no problem (through: %s).', async (through) => {
+    const { policies } = config
+    const parsed = parseConfig({ policies: policies.slice(0, 3) }, inGateway)
+    const before = stack.origin.requests()
+    const options = { url: proxy.url, token: verifyToken, config: parsed, through, maxWaitMs: 0 }
+    const findings = await verifyDeployment(options)
+    const names = findings.filter(({ status }) => status === 'ok').map((one) => one.name)
+    expect(findings.filter(({ status }) => status === 'problem')).toEqual([])
+    expect(names).toEqual(['page', 'login', 'by-key', 'shared', 'address'])
+    expect(findings.find((one) => one.name === 'configuration')?.text).toMatch(
+      /^not checked: Sluice decides here for another server/,
+    )
+    expect(stack.origin.requests() > before).toBe(through)
   })
 
   test('A request without a policy passes without RateLimit fields.', async () => {

@@ -7,6 +7,7 @@ import type { LimiterParts, Outcome } from './question.ts'
 /**
  * Reports one decision to the observer. A replay was reported by its first call.
  * @param from where the request comes from
+ * @param verified true for a request of `sluice verify`
  */
 export function observe(
   { observed }: LimiterParts,
@@ -14,6 +15,7 @@ export function observe(
   { decision, decidedBy, use, replayed, matches: decisive }: Outcome,
   from: DecisionFact['from'],
   { env, waitUntil, context }: Pick<RuntimeContext, 'env' | 'waitUntil'> & { context?: unknown },
+  verified = false,
 ): void {
   if (!observed || replayed) return
   const { observer, hash } = observed
@@ -21,5 +23,6 @@ export function observe(
   const matches = (decisive ?? policies.filter(isMatch)).map(
     (one) => binding.get(one.policy.name) ?? one,
   )
-  observer.decided({ decision, decidedBy, matches, use, from, hash, env, waitUntil, context })
+  const request = { from, hash, env, waitUntil, context, verified }
+  observer.decided({ decision, decidedBy, matches, use, ...request })
 }

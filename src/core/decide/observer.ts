@@ -40,6 +40,8 @@ export interface DecisionFact extends RuntimeContext {
   use: StoreUse | undefined
   /** Where the request comes from. Read only when it is needed. */
   from: Partial<Pick<RequestView, 'colo' | 'country'>>
+  /** True for a request of `sluice verify`, which is no client's. */
+  verified?: boolean
   /** Hashes a partition key. With `hashKeys` the result is the subject in the store. */
   hash: NameSubject
 }

@@ -1,5 +1,6 @@
 /** `sluice/verify`: lets `npx sluice verify` prove that a deployment limits. */
-import type { Feature, PathHandler, Verified } from '../../core/feature.ts'
+import type { Verified } from '../../core/decide/verified.ts'
+import type { Feature, PathHandler } from '../../core/feature.ts'
 import { tokensIn } from '../../core/request/trusted-token.ts'
 import { problem } from '../../core/respond/response.ts'
 import { createAllowance } from './allowance.ts'
@@ -60,7 +61,7 @@ export function verify(): Feature {
       handlers: [handler],
       verify(request, env) {
         const field = request.headers.get(FIELD)
-        return field === null ? undefined : recognize(field, env)
+        return field ? recognize(field, env) : undefined
       },
     }),
   }

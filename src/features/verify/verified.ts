@@ -2,7 +2,7 @@
 import type { Reason } from '../../core/base/decision.ts'
 import { formatAddress } from '../../core/base/ip.ts'
 import type { Outcome } from '../../core/decide/question.ts'
-import type { Verified } from '../../core/feature.ts'
+import type { Verified } from '../../core/decide/verified.ts'
 import { isMatch, type Match, type Matched, type Unmet } from '../../core/program/match.ts'
 import type { Part } from '../../core/program/subject.ts'
 import type { RequestView } from '../../core/request/view.ts'
@@ -33,6 +33,10 @@ export interface VerifiedDecision {
   reason: Reason
   /** The wait of a refused request, ms. Absent if it never passes, and for an admitted one. */
   retryAfterMs?: number
+  /** The field `Retry-After` of a refusal, as this server has sent it. */
+  retryAfter?: string
+  /** The policies that refuse. Absent for an admitted request. */
+  refusedBy?: string[]
   /** The part that decided: the store, or why it was not asked. */
   by: 'store' | 'cache' | 'lease' | 'shield' | 'local' | 'list' | 'allow' | 'deny'
   /** The time of this server, ms since the epoch. */
@@ -57,8 +61,8 @@ export function verifiedBy(claim: Claim): Verified {
       ...(shield && { shield: [...shield, own] }),
       policies: policies.map((one) => (isMatch(one) ? marked(one, own, claim) : one)),
     }),
-    fields: (outcome, matched, view) => ({
-      [ANSWER]: ascii(JSON.stringify(decided(claim, outcome, matched, view))),
+    fields: (outcome, matched, from, sent) => ({
+      [ANSWER]: ascii(JSON.stringify(decided(claim, outcome, matched, from, sent))),
     }),
   }
 }
@@ -74,16 +78,21 @@ function decided(
   { count, policy }: Claim,
   outcome: Outcome,
   matched: Matched,
-  view: RequestView,
+  from: Pick<RequestView, 'address' | 'request'>,
+  sent: Headers,
 ): VerifiedDecision {
-  const { allowed, reason, retryAfterMs, fallback, decidedAt } = outcome.decision
-  const address = addressOf(view)
-  const forwarded = forwardedIn(view.request)
+  const { allowed, reason, retryAfterMs, fallback, decidedAt, limits } = outcome.decision
+  const address = addressOf(from)
+  const forwarded = forwardedIn(from.request)
+  const retryAfter = sent.get('retry-after')
+  const refusing = limits.filter((one) => !one.allowed && one.mode === 'enforce')
   return {
     count,
     allowed,
     reason,
     ...(retryAfterMs && { retryAfterMs }),
+    ...(!allowed && retryAfter !== null && { retryAfter }),
+    ...(!allowed && { refusedBy: refusing.map((one) => one.policy) }),
     by: fallback && fallback !== 'local' ? fallback : (outcome.decidedBy ?? fallback ?? 'store'),
     now: Date.now(),
     ...(decidedAt !== undefined && { decidedAt }),
@@ -131,7 +140,7 @@ function whyUnmet(one: Unmet): { unmet: 'match' | 'allow' | 'key'; name?: string
   return { unmet: 'key', ...(name !== undefined && { name }) }
 }
 
-function addressOf(view: RequestView): string | undefined {
+function addressOf(view: Pick<RequestView, 'address'>): string | undefined {
   try {
     return view.address && formatAddress(view.address)
   } catch {

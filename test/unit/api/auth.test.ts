@@ -1,25 +1,30 @@
 /** Forward-auth, with calls like those of reverse proxies. proxies.test.ts runs real proxies. */
 import { parseList } from 'structured-headers'
 import { describe, expect, test } from 'vitest'
+import { FIELD, signed } from '../../../src/features/verify/field.ts'
 import { API_TOKEN, useApi } from '../../support/api-stack.ts'
 
+const VERIFY_TOKEN = 'a-token-to-verify-with'
 const policy = { limit: 2, window: '1h', algorithm: 'fixed-window' } as const
-const api = useApi({
-  deny: { name: 'abuse', ip: '192.0.2.66' },
-  policies: [
-    {
-      ...policy,
-      name: 'shop',
-      match: { host: 'shop.example.com', method: 'POST', path: '/cart/*' },
-    },
-    { ...policy, name: 'per-ip', limit: 100 },
-    { ...policy, name: 'per-key', key: 'header:x-key', match: { path: '/keyed' } },
-    { ...policy, name: 'by-query', key: 'query:user', match: { path: '/query' } },
-    { ...policy, name: 'ghost', limit: 1, mode: 'shadow', match: { path: '/ghost' } },
-    { ...policy, name: 'priced', cost: { header: 'sluice-cost' }, match: { path: '/priced' } },
-    { ...policy, name: 'by-country', key: 'country', match: { path: '/country' } },
-  ],
-})
+const api = useApi(
+  {
+    deny: { name: 'abuse', ip: '192.0.2.66' },
+    policies: [
+      {
+        ...policy,
+        name: 'shop',
+        match: { host: 'shop.example.com', method: 'POST', path: '/cart/*' },
+      },
+      { ...policy, name: 'per-ip', limit: 100 },
+      { ...policy, name: 'per-key', key: 'header:x-key', match: { path: '/keyed' } },
+      { ...policy, name: 'by-query', key: 'query:user', match: { path: '/query' } },
+      { ...policy, name: 'ghost', limit: 1, mode: 'shadow', match: { path: '/ghost' } },
+      { ...policy, name: 'priced', cost: { header: 'sluice-cost' }, match: { path: '/priced' } },
+      { ...policy, name: 'by-country', key: 'country', match: { path: '/country' } },
+    ],
+  },
+  { SLUICE_VERIFY_TOKEN: VERIFY_TOKEN },
+)
 
 let clients = 0
 const newIp = () => `198.51.100.${++clients}`
@@ -219,5 +224,33 @@ test.each([null, 'not-the-token-at-all'])(
       expect([status, headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
     }
     expect((await auth(cart(ip))).status).toBe(200)
+  },
+)
+
+test.each([
+  ['', 403, '204', 429],
+  ['/nginx', 403, '204', 403],
+])(
+  'A request of sluice verify uses no quota of its client, and does not reach the app (/auth%s).',
+  async (path, status, original, refused) => {
+    const ip = newIp()
+    const nonce = `a-nonce-${ip.replaceAll('.', '-')}`
+    const ask = async (count: number, through = false) => {
+      const claim = { nonce, count, at: Date.now(), policy: 'shop', through }
+      const answer = await auth({ ...cart(ip), [FIELD]: await signed(claim, VERIFY_TOKEN) }, path)
+      return { ...answer, report: JSON.parse(answer.headers.get('sluice-verified')!) }
+    }
+    const first = await ask(1)
+    expect([first.status, first.headers.get('sluice-status')]).toEqual([status, original])
+    expect(first.report).toMatchObject({ count: 1, allowed: true, address: ip })
+    const through = await ask(2, true)
+    expect([through.status, through.headers.get('sluice-status')]).toEqual([200, null])
+    const last = await ask(3)
+    expect([last.status, last.headers.get('sluice-status')]).toEqual([refused, '429'])
+    expect(last.report).toMatchObject({ count: 3, allowed: false, refusedBy: ['shop'] })
+    expect(last.report.retryAfter).toBe(last.headers.get('retry-after'))
+    const client = await auth(cart(ip), path)
+    expect(client.status).toBe(200)
+    expect(client.headers.has('sluice-verified')).toBe(false)
   },
 )

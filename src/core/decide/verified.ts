@@ -1,0 +1,31 @@
+/** A request of `sluice verify`, as the core sees it. Types only. */
+import type { Matched } from '../program/match.ts'
+import type { RequestView, RuntimeContext } from '../request/view.ts'
+import type { Outcome } from './question.ts'
+
+/** A request of `sluice verify`. Policies apply to it as to any other request, but it has counters of its own. */
+export interface Verified {
+  /** True if the request goes on after its admission. Otherwise Sluice answers it. */
+  through: boolean
+  /** Gives the matches of the request counters of their own. */
+  mark: (matched: Matched) => Matched
+  /**
+   * The fields that report the decision to the sender.
+   * @param from the request of the client
+   * @param sent the fields of the response
+   */
+  fields: (
+    outcome: Outcome,
+    matched: Matched,
+    from: Pick<RequestView, 'address' | 'request'>,
+    sent: Headers,
+  ) => Record<string, string>
+}
+
+export interface VerifyStages {
+  /** Recognizes a request of `sluice verify`. Returns `undefined` for any other request. */
+  verify?: (
+    request: Request,
+    env: RuntimeContext['env'],
+  ) => Promise<Verified | undefined> | undefined
+}
