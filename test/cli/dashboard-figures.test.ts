@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { quantile, rates, timeline } from '../../cli/dashboard/page/figures.ts'
+import { byPolicy, quantile, rates, timeline } from '../../cli/dashboard/page/figures.ts'
 import { boundText, durationText, shareText } from '../../cli/dashboard/page/text.ts'
 import { statsAt } from '../support/dashboard-stats.ts'
 
@@ -41,6 +41,15 @@ describe('the figures of the dashboard', () => {
       commands: 0,
       dollarsAMonth: 0,
     })
+  })
+
+  test('Requests of sluice verify are no requests of clients.', () => {
+    const [one] = stats.total.series
+    const verified = { ...one!, policy: 'checked', outcome: 'verified', decisions: 500 } as const
+    const { total } = stats
+    const more = { ...stats, total: { ...total, series: [...total.series, verified] } }
+    expect(rates(more)).toEqual(rates(stats))
+    expect(byPolicy(more.total.series)).toEqual(byPolicy(total.series))
   })
 
   test('The timeline has 60 slots of 10 s, with zeros for the slots without a decision.', () => {

@@ -3,10 +3,18 @@
  * too low to see beside many admitted ones.
  */
 import uPlot from 'uplot'
-import { type DecisionOutcome, outcomes } from '../../../src/features/observe/event.ts'
 import type { Stats } from '../../../src/features/observe/report.ts'
 import { byId } from './dom.ts'
-import { type ByOutcome, decisionsIn, refusals, refusedIn, SLOT_MS, timeline } from './figures.ts'
+import {
+  type ByOutcome,
+  type ClientOutcome,
+  decisionsIn,
+  ofClients,
+  refusals,
+  refusedIn,
+  SLOT_MS,
+  timeline,
+} from './figures.ts'
 import { numberText, timeText } from './text.ts'
 
 /** Makes a chart, and keeps it as long as it has the same series. */
@@ -17,7 +25,7 @@ function chartAt(place: HTMLElement, height: number) {
   let raw: number[][] = []
   new ResizeObserver(() => chart?.setSize({ width: place.clientWidth, height })).observe(place)
 
-  return (times: number[], counts: ByOutcome[], present: DecisionOutcome[]) => {
+  return (times: number[], counts: ByOutcome[], present: ClientOutcome[]) => {
     const isDark = matchMedia('(prefers-color-scheme: dark)').matches
     const key = JSON.stringify([present, isDark])
     // Drawn from the highest to the lowest, so that each bar covers the lower part of the one before.
@@ -41,13 +49,13 @@ const showRefused = chartAt(refusedPlace, 120)
 
 export function showChart(stats: Stats, policy: string | undefined) {
   const { times, counts } = timeline(stats, policy)
-  const has = (one: DecisionOutcome) => counts.some((slot) => slot[one] > 0)
+  const has = (one: ClientOutcome) => counts.some((slot) => slot[one] > 0)
   const all = counts.map(decisionsIn)
   const refused = total(counts.map(refusedIn))
   showAll(
     times,
     counts,
-    outcomes.filter((one) => one === 'allowed' || has(one)),
+    ofClients.filter((one) => one === 'allowed' || has(one)),
   )
   const most = numberText(Math.max(...all))
   place.setAttribute(
@@ -78,7 +86,7 @@ const resolved = (name: string) => {
 function optionsFor(
   place: HTMLElement,
   height: number,
-  shown: DecisionOutcome[],
+  shown: ClientOutcome[],
   valueAt: (series: number, at: number) => number,
 ): uPlot.Options {
   const bars = uPlot.paths.bars!({ size: [0.9, 60], align: 1 })

@@ -11,12 +11,17 @@ const MONTH_S = 30 * 24 * 60 * 60
 /** Upstash, pay as you go. */
 const DOLLARS_PER_COMMAND = 0.2 / 100_000
 
-export const refusals: readonly DecisionOutcome[] = ['limited', 'banned', 'denied', 'shielded']
+export const refusals: readonly ClientOutcome[] = ['limited', 'banned', 'denied', 'shielded']
 
-export type ByOutcome = Record<DecisionOutcome, number>
+/** Requests of `sluice verify` are no client's. */
+export type ClientOutcome = Exclude<DecisionOutcome, 'verified'>
+export type ByOutcome = Record<ClientOutcome, number>
 
 const sum = (numbers: number[]) => numbers.reduce((total, one) => total + one, 0)
-const noDecisions = () => Object.fromEntries(outcomes.map((outcome) => [outcome, 0])) as ByOutcome
+export const ofClients: readonly ClientOutcome[] = outcomes.filter(
+  (outcome) => outcome !== 'verified',
+)
+const noDecisions = () => Object.fromEntries(ofClients.map((outcome) => [outcome, 0])) as ByOutcome
 
 export const decisionsIn = (counts: ByOutcome): number => sum(Object.values(counts))
 export const refusedIn = (counts: ByOutcome): number => sum(refusals.map((one) => counts[one]))
@@ -24,7 +29,9 @@ export const refusedIn = (counts: ByOutcome): number => sum(refusals.map((one) =
 /** The decisions of a list of series by outcome. */
 export function byOutcome(series: Series[]): ByOutcome {
   const counts = noDecisions()
-  for (const { outcome, decisions } of series) if (outcome in counts) counts[outcome] += decisions
+  for (const { outcome, decisions } of series) {
+    if (outcome !== 'verified' && outcome in counts) counts[outcome] += decisions
+  }
   return counts
 }
 
@@ -32,6 +39,7 @@ export function byOutcome(series: Series[]): ByOutcome {
 export function byPolicy(series: Series[]): { policy: string; counts: ByOutcome }[] {
   return [...Map.groupBy(series, ({ policy }) => policy)]
     .map(([policy, own]) => ({ policy, counts: byOutcome(own) }))
+    .filter(({ counts }) => decisionsIn(counts) > 0)
     .sort((a, b) => decisionsIn(b.counts) - decisionsIn(a.counts))
 }
 

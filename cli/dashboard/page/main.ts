@@ -1,6 +1,5 @@
 /** The page of the dashboard: reads the counts of the Worker every 2 s. */
 import './language.ts'
-import { outcomes } from '../../../src/features/observe/event.ts'
 import type { Stats } from '../../../src/features/observe/report.ts'
 import type { About } from '../about.ts'
 import { showBans } from './bans.ts'
@@ -8,7 +7,15 @@ import { about, CallError, call, messageIn, openSession } from './call.ts'
 import { showChart } from './chart.ts'
 import { byId, element, scrollByKeys, setText, showOptions, showPairs, showRows } from './dom.ts'
 import { onExplain } from './explain.ts'
-import { byOutcome, byPolicy, decisionsIn, quantile, rates, refusedIn } from './figures.ts'
+import {
+  byOutcome,
+  byPolicy,
+  decisionsIn,
+  ofClients,
+  quantile,
+  rates,
+  refusedIn,
+} from './figures.ts'
 import { showOffenders } from './offenders.ts'
 import { showOverrides } from './overrides.ts'
 import { BANS_CHANGED, type ListedPolicy, showPolicyChoice } from './quotas.ts'
@@ -93,7 +100,7 @@ function showRequests(now: Stats) {
     cells: ({ policy, counts }) => [
       policyText(policy),
       numberText(decisionsIn(counts)),
-      ...outcomes.map((outcome) => numberText(counts[outcome])),
+      ...ofClients.map((outcome) => numberText(counts[outcome])),
       shareText(refusedIn(counts), decisionsIn(counts)),
     ],
   })

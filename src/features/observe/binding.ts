@@ -16,7 +16,11 @@ export interface Binding {
 
 type Verdict = Pick<DecisionFact, 'decision' | 'matches'>
 
-export function outcomeOf({ decision: { reason, limits } }: Verdict): DecisionOutcome {
+export function outcomeOf({
+  decision: { reason, limits },
+  verified,
+}: Pick<DecisionFact, 'decision' | 'verified'>): DecisionOutcome {
+  if (verified) return 'verified'
   if (reason === 'within-limit') return limits.some(refuses) ? 'would-refuse' : 'allowed'
   return reason === 'no-policy' ? 'allowed' : reason
 }

@@ -4,7 +4,10 @@ import type { DecidedBy } from '../../core/decide/observer.ts'
 
 export type { DecidedBy } from '../../core/decide/observer.ts'
 
-/** `would-refuse`: the request passed, but a policy in shadow mode would have refused it. `allowed` includes requests without a policy. */
+/**
+ * `would-refuse`: the request passed, but a policy in shadow mode would have refused it. `allowed` includes requests without a policy.
+ * `verified`: a request of `sluice verify`, which is no client's, whatever became of it.
+ */
 export const outcomes = [
   'allowed',
   'limited',
@@ -13,6 +16,7 @@ export const outcomes = [
   'shielded',
   'would-refuse',
   'store-error',
+  'verified',
 ] as const
 export type DecisionOutcome = (typeof outcomes)[number]
 

@@ -55,7 +55,7 @@ export function createObserver(
     const binding = bindingOf(fact)
     const { name: policy = '', match } = binding
     const units = match?.cost ?? 0
-    const near = isNear(binding)
+    const near = isNear(binding, outcome)
     counters.decided({ policy, outcome, decidedBy, units, near }, now)
     if (!decision.allowed && BY_CLIENT.includes(outcome)) {
       withSubject(match, fact, (subject) => {
@@ -67,7 +67,7 @@ export function createObserver(
         emit(eventOf({ ...fact, decidedBy }, binding, outcome, now, subject), fact),
       )
     }
-    if (nearLimit) notify(nearLimit, { ...fact, decidedBy }, now)
+    if (nearLimit && !fact.verified) notify(nearLimit, { ...fact, decidedBy }, now)
     reports.send(now, env, waitUntil)
   }
 
@@ -153,7 +153,8 @@ type DecidedFact = DecisionFact & { decidedBy: DecidedBy }
 /** A client is near its limit if this share of the quota remains, or less. */
 const NEAR = 0.2
 
-const isNear = ({ remainingShare = 1 }: Binding) => remainingShare <= NEAR
+const isNear = ({ remainingShare = 1 }: Binding, outcome: DecisionOutcome) =>
+  remainingShare <= NEAR && outcome !== 'verified'
 
 /** A decision that was left to the store, but needed no call, is from leased units. */
 function deciderOf({ decision: { reason }, decidedBy, use }: DecisionFact): DecidedBy {
@@ -183,7 +184,7 @@ function eventOf(
     ...(planName !== undefined && { plan: planName }),
     units: match?.cost ?? 0,
     ...(remainingShare !== undefined && { remainingShare }),
-    near: isNear(binding),
+    near: isNear(binding, outcome),
     ...(fallback && { fallback }),
     ...(use && use.calls > 0 && { storeMs: use.ms }),
     calls: use?.calls ?? 0,

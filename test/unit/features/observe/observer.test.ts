@@ -110,6 +110,18 @@ describe('the event of a decision', () => {
     expect(eventOf({ decision, matches })).toMatchObject({ outcome: reason, policy: 'c' })
   })
 
+  test('A request of sluice verify is counted as such, and as no client’s.', async () => {
+    const { observer, events, stats } = setUp()
+    const limits = [refusing({ remaining: 0 })]
+    observer.decided(factOf({ decision: { ...refused, limits }, verified: true }))
+    expect(events).toMatchObject([
+      { outcome: 'verified', policy: 'a', allowed: false, near: false },
+    ])
+    const { total } = await stats()
+    expect(total.series).toMatchObject([{ outcome: 'verified', decisions: 1, near: 0 }])
+    expect(total.offenders).toEqual([])
+  })
+
   test('A cost above the capacity, which never fits, is the longest refusal.', () => {
     const limits = [refusing(), refusing({ policy: 'c', retryAfterMs: null })]
     const matches = ['a', 'c'].map((name) => matchOf({ name }))
