@@ -108,10 +108,11 @@ function mistakeIn(
   if (count > 1) return `expected one address, got ${count}`
   if (!isWeb(url))
     return `expected an address that begins with https://, got ${JSON.stringify(url)}`
-  const { pathname, search } = new URL(url)
-  if (pathname !== '/' || search) {
-    return `expected an address without a path, got ${JSON.stringify(url)}`
+  const { search, hash, username } = new URL(url)
+  if (username) {
+    return "expected an address without a user. Write --header 'Authorization: Basic …'"
   }
+  if (search || hash) return `expected an address without a query, got ${JSON.stringify(url)}`
   if (origin !== undefined && !isWeb(origin)) {
     return `--origin: expected an address that begins with https://, got ${JSON.stringify(origin)}`
   }
@@ -128,6 +129,9 @@ function headersOf(fields: string[]): Record<string, string> | string {
   for (const field of fields) {
     const [, name, value] = /^([\w!#$%&'*+.^`|~-]+):\s*(.*)$/.exec(field) ?? []
     if (name === undefined) return `--header: expected 'name: value', got ${JSON.stringify(field)}`
+    if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value!)) {
+      return `--header: expected a value of Latin-1 characters, got ${JSON.stringify(field)}`
+    }
     headers[name] = value!
   }
   return headers

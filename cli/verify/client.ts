@@ -1,5 +1,6 @@
 /** Sends verified requests to a deployment. */
 import { randomBytes } from 'node:crypto'
+import { spanText } from '../../src/core/base/duration.ts'
 import { ANSWER, type Claim, FIELD, signed } from '../../src/features/verify/field.ts'
 import type { VerifyReport } from '../../src/features/verify/report.ts'
 import type { VerifiedDecision } from '../../src/features/verify/verified.ts'
@@ -14,6 +15,8 @@ export interface Target {
   headers: Record<string, string>
   /** True to send admitted requests on to the app. */
   through: boolean
+  /** The longest wait for an answer, ms. Defaults to 30 s. */
+  timeoutMs?: number
 }
 
 /** A request to send. */
@@ -50,15 +53,13 @@ export const newNonce = (): string => randomBytes(12).toString('base64url')
 
 export type Client = ReturnType<typeof createClient>
 
-/** The longest wait for an answer, ms. */
-const TIMEOUT_MS = 30_000
-
 /** Creates a client of a deployment. */
-export function createClient({ url, token, headers: all, through }: Target) {
+export function createClient({ url, token, headers: all, through, timeoutMs = 30_000 }: Target) {
   // A cache may have answers to earlier runs, so the numbers of two runs differ.
   let count = Math.floor(Math.random() * 900_000_000)
   /** The time of the server minus the time of this machine, ms. */
   let offsetMs = 0
+  let fastestMs = Number.POSITIVE_INFINITY
   const base = url.replace(/\/$/, '')
   const timeThere = () => Date.now() + offsetMs
 
@@ -71,59 +72,133 @@ export function createClient({ url, token, headers: all, through }: Target) {
       headers: { 'user-agent': 'sluice-verify', ...request.headers, ...all, [FIELD]: field },
       body: request.body ?? null,
       redirect: 'manual',
-      signal: AbortSignal.timeout(TIMEOUT_MS),
+      signal: AbortSignal.timeout(timeoutMs),
     }).catch((error: Error) => {
-      throw new Error(`${base} cannot be reached: ${reasonOf(error)}`)
+      const where = request.path === REPORT ? base : `${request.method} ${base}${request.path}`
+      throw new Unanswered(`${where} is not answered: ${reasonOf(error, timeoutMs)}`)
     })
-    const body = await response.text()
     const receivedAt = performance.now()
+    fastestMs = Math.min(fastestMs, receivedAt - startedAt)
+    const body = await beginningOf(response)
     const { status, headers } = response
     return { own, status, headers, body, ms: receivedAt - startedAt, receivedAt }
+  }
+
+  async function report(): Promise<Reached | Omit<Answer, 'decision' | 'isCached'>> {
+    const request = { method: 'GET', path: REPORT, headers: {} }
+    for (const isLast of [false, true]) {
+      const { own, ...answer } = await call(request, { nonce: newNonce() })
+      const json = jsonIn(answer.body)
+      const isOwn = answer.status === 200 && json.v === 1 && json.count === own
+      if (typeof json.now === 'number') {
+        const measured = json.now - (Date.now() - answer.ms / 2)
+        if (isOwn) return { report: json as unknown as VerifyReport, offsetMs: measured }
+        offsetMs = Math.round(measured)
+      }
+      if (isLast || typeof json.now !== 'number') return answer
+    }
+    throw new Error('unreachable')
   }
 
   return {
     /**
      * Sends a request that has counters of its own. An admitted one does not reach the app, unless the target says `through`.
-     * @throws Error if the address cannot be reached
+     * @throws {Unanswered} if there is no answer
+     * @throws {TooMany} if the deployment verifies no more requests for now
      */
     async send(request: SampleRequest, terms: Terms): Promise<Answer> {
       const { own, ...answer } = await call(request, { ...terms, through })
       const decision = decisionIn(answer.headers)
       const isCached = decision !== undefined && decision.count !== own
+      if (!decision && isLimited(answer)) {
+        const reached = await report()
+        if ('status' in reached && isTooMany(reached)) throw new TooMany(TOO_MANY)
+      }
       return { ...answer, decision: isCached ? undefined : decision, isCached }
     },
 
     /**
      * Asks the deployment for its state, and learns the time of its clock.
      * @returns the state, or the answer of another server
-     * @throws Error if the address cannot be reached
+     * @throws {Unanswered} if there is no answer
      */
-    async report(): Promise<
-      | { report: VerifyReport; offsetMs: number }
-      | { status: number; headers: Headers; body: string }
-    > {
-      const request = { method: 'GET', path: '/_sluice/v1/verify', headers: {} }
-      for (const isLast of [false, true]) {
-        const { own, ...answer } = await call(request, { nonce: newNonce() })
-        const json = jsonIn(answer.body)
-        const isOwn = answer.status === 200 && json.v === 1 && json.count === own
-        if (typeof json.now === 'number') {
-          const measured = json.now - (Date.now() - answer.ms / 2)
-          if (isOwn) return { report: json as unknown as VerifyReport, offsetMs: measured }
-          offsetMs = Math.round(measured)
-        }
-        if (isLast || typeof json.now !== 'number') return answer
-      }
-      throw new Error('unreachable')
-    },
+    report,
+
+    /** The shortest round trip so far, ms. The first ones of a server are longer. */
+    fastestMs: () => fastestMs,
   }
 }
 
-/** The message of an error of `fetch`, whose cause has the reason. */
-export function reasonOf(error: Error): string {
-  const { code, message } = Object(error.cause) as { code?: string; message?: string }
-  return code ?? message ?? error.message
+/** The state of a deployment. */
+interface Reached {
+  report: VerifyReport
+  /** The time of the server minus the time of this machine, ms. */
+  offsetMs: number
 }
+
+const REPORT = '/_sluice/v1/verify'
+
+/** A request without an answer. */
+export class Unanswered extends Error {}
+
+/** The deployment verifies no more requests for now. */
+export class TooMany extends Error {}
+
+export const TOO_MANY =
+  'the deployment has verified 2,000 requests in this minute. Run sluice verify again in a minute'
+
+/** True for the report of an isolate that verifies no more requests for now. */
+export const isTooMany = ({ status, body }: { status: number; body: string }): boolean =>
+  status === 429 && /has verified too many requests/.test(body)
+
+/** True for an answer that a limiter has made or has let pass. */
+export const isLimited = ({ headers }: { headers: Headers }): boolean =>
+  headers.has('ratelimit-policy') || headers.has('ratelimit')
+
+/** The most of a body that is read, in characters, and for how long, ms: that of an app may never end. */
+const MAX_BODY = 65_536
+const BODY_MS = 2_000
+
+/** The beginning of a body. */
+async function beginningOf({ body }: Response): Promise<string> {
+  if (!body) return ''
+  const reader = body.getReader()
+  const stop = () => reader.cancel().catch(() => {})
+  const timer = setTimeout(stop, BODY_MS)
+  const decoder = new TextDecoder()
+  let text = ''
+  try {
+    while (text.length < MAX_BODY) {
+      const { done, value } = await reader.read()
+      if (done) break
+      text += decoder.decode(value, { stream: true })
+    }
+  } catch {
+    // The connection has ended, and the sentence needs no more.
+  }
+  clearTimeout(timer)
+  await stop()
+  return text
+}
+
+/**
+ * Why a request has no answer.
+ * @param timeoutMs how long it was waited for
+ */
+export function reasonOf(error: Error, timeoutMs: number): string {
+  const { code = '', message } = Object(error.cause ?? error) as { code?: string; message?: string }
+  if (error.name === 'TimeoutError') return `no answer within ${spanText(timeoutMs)}`
+  if (code === 'ENOTFOUND') return 'no host has this name (ENOTFOUND)'
+  if (code === 'ERR_SSL_WRONG_VERSION_NUMBER') {
+    return 'the port does not speak TLS. Write http:// for it'
+  }
+  if (isUntrusted(code)) {
+    return `its certificate is not trusted (${code}). For an authority of your own, set NODE_EXTRA_CA_CERTS to its certificate`
+  }
+  return code || message || error.message
+}
+
+const isUntrusted = (code: string) => /CERT|SELF_SIGNED|VERIFY_LEAF|ALTNAME/.test(code)
 
 function jsonIn(text: string): Record<string, unknown> {
   try {

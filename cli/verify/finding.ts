@@ -7,6 +7,14 @@ export interface Finding {
   text: string
 }
 
-export const ok = (name: string, text: string): Finding => ({ name, status: 'ok', text })
-export const problem = (name: string, text: string): Finding => ({ name, status: 'problem', text })
-export const unknown = (name: string, text: string): Finding => ({ name, status: 'unknown', text })
+const finding =
+  (status: Finding['status']) =>
+  (name: string, text: string): Finding => ({ name, status, text: printable(text) })
+
+export const ok = finding('ok')
+export const problem = finding('problem')
+export const unknown = finding('unknown')
+
+/** Texts contain what a server has answered, which must not control a terminal. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are replaced
+const printable = (text: string) => text.replace(/[\x00-\x1f\x7f-\x9f]/g, '\ufffd')

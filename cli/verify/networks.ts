@@ -26,7 +26,7 @@ export async function checkNetworks(
     const { result } = (await answer.json()) as { result: Record<string, string[]> }
     published = [...result.ipv4_cidrs!, ...result.ipv6_cidrs!]
   } catch (error) {
-    return [unknown(name, `not checked: ${list} (${reasonOf(error as Error)})`)]
+    return [unknown(name, `not checked: ${list} (${reasonOf(error as Error, TIMEOUT_MS)})`)]
   }
   const known = cloudflare.networks
   const added = published.filter((network) => !known.includes(network))

@@ -7,7 +7,7 @@ import { type Plan, playRound, type Round } from './round.ts'
 import { type LocalMatcher, sampleFor } from './sample.ts'
 import { checkSpellings } from './spelling.ts'
 import { checkWait } from './wait.ts'
-import { countText, ordinal, whyUncovered, whyUnmet } from './words.ts'
+import { countText, ordinal, uncovered, whyUnmet } from './words.ts'
 
 export interface PolicyContext {
   client: Client
@@ -46,12 +46,12 @@ export async function checkPolicy(policy: Policy, context: PolicyContext): Promi
   const { request } = sample
   const first = await client.send(request, { nonce: newNonce(), policy: name })
   const { decision } = first
-  if (!decision) return { finding: problem(name, whyUncovered(first, request, context.routes)) }
+  if (!decision) return { finding: uncovered(name, first, request, context.routes) }
   const found = decision.policy!
   const unfit = unfitness(policy, found, decision, sample.match !== undefined, request)
   if (unfit) return { finding: unfit, decision }
   const deployed = found as Extract<VerifiedPolicy, { applies: true }>
-  return { ...(await prove(policy, request, deployed, first, context)), decision }
+  return { ...(await prove(policy, request, deployed, context)), decision }
 }
 
 /** Why the quota cannot be used up. */
@@ -84,12 +84,12 @@ async function prove(
   policy: Policy,
   request: SampleRequest,
   { limit, cost: own }: Extract<VerifiedPolicy, { applies: true }>,
-  first: Answer,
   context: PolicyContext,
 ): Promise<{ finding: Finding; plan?: Plan }> {
   const { name } = policy
   const { client } = context
-  const planOf = (stated?: number) => planFor(policy, request, limit, own, first.ms, stated)
+  const planOf = (stated?: number) =>
+    planFor(policy, request, limit, own, client.fastestMs(), stated)
   let plan = planOf()
   if (plan.expected === 0) {
     return {
@@ -104,7 +104,7 @@ async function prove(
     if (round) plan = nextPlan(plan, round, planOf)
     round = await playRound(client, plan)
     const lost = round.answers.find(({ decision }) => !decision)
-    if (lost) return { finding: problem(name, whyUncovered(lost, request, context.routes)) }
+    if (lost) return { finding: uncovered(name, lost, request, context.routes) }
     const failed = round.answers.find(({ decision }) => decision!.reason === 'store-error')
     if (failed) {
       const text = `the database did not decide all requests: onStoreError: '${policy.onStoreError}' answered`
@@ -117,8 +117,8 @@ async function prove(
 
 /** The plan after a round that proved nothing. */
 function nextPlan(plan: Plan, round: Round, planOf: (stated: number) => Plan): Plan {
-  const { passed, refusal, refilled } = round
-  if (refusal) return plan
+  const { passed, refusal, refilled, ended } = round
+  if (refusal || ended > 0) return plan
   // Another policy has refused first. With this cost, the requests that it admits use up the quota.
   if (passed < plan.expected) return planOf(Math.ceil(plan.limit / Math.max(1, passed)))
   return passed > plan.expected && refilled > 0 ? { ...plan, together: true } : plan

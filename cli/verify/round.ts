@@ -1,4 +1,5 @@
 /** Uses up one quota, and counts what passes. */
+import { calendar } from '../../src/core/base/calendar.ts'
 import type { Policy } from '../../src/core/config/parse.ts'
 import { type Answer, type Client, newNonce, type SampleRequest } from './client.ts'
 
@@ -27,10 +28,14 @@ export interface Round {
   refusal: Answer | undefined
   /** How long the requests took, ms. */
   tookMs: number
+  /** The windows of a calendar or of the clock that ended meanwhile. */
+  ended: number
   /** The requests that may have passed because units came back meanwhile. */
   refilled: number
 }
 
+/** A round ends after as many requests as this many windows hold. */
+const MAX_WINDOWS = 3
 /** More requests than this at once would mostly wait for a connection. */
 const MAX_TOGETHER = 40
 
@@ -45,20 +50,26 @@ export async function playRound(client: Client, plan: Plan): Promise<Round> {
     const count = Math.min(MAX_TOGETHER, expected + Math.max(2, Math.ceil(expected / 2)))
     answers.push(...(await Promise.all(Array.from({ length: count }, send))))
   } else {
-    while (answers.length < expected + 1 + refill(plan, performance.now() - startedAt)) {
+    // Each window that ends lets more pass, so answers that come ever later would never end.
+    const most = MAX_WINDOWS * (expected + 1)
+    while (
+      answers.length < Math.min(most, expected + 1 + refill(plan, performance.now() - startedAt))
+    ) {
       const answer = await send()
       answers.push(answer)
       if (!answer.decision || isRefusal(answer) || !answer.decision.allowed) break
     }
   }
   const tookMs = performance.now() - startedAt
+  const ended = windowsEnded(policy, answers)
   return {
     nonce,
     answers,
     passed: answers.filter(({ decision }) => decision?.allowed).length,
     refusal: answers.find(isRefusal),
     tookMs,
-    refilled: refill(plan, tookMs),
+    ended,
+    refilled: Math.max(refill(plan, tookMs), ended * expected),
   }
 }
 
@@ -68,7 +79,19 @@ export function isRefusal({ decision }: Answer): boolean {
   return decision?.allowed === false && policy?.applies === true && policy.state?.allowed === false
 }
 
-/** The requests for which units may come back in this time. A fixed window may end at any time. */
+/** The windows of a calendar or of the clock that ended between the first and the last of some answers, by the clock of the store. */
+export function windowsEnded(
+  { algorithm, align, calendar: periods, windowMs }: Policy,
+  answers: Answer[],
+): number {
+  const times = answers.flatMap(({ decision }) => decision?.decidedAt ?? [])
+  if (algorithm !== 'fixed-window' || times.length === 0) return 0
+  const [from, to] = [Math.min(...times), Math.max(...times)]
+  if (periods) return to < calendar(periods.unit, periods.timeZone)(from)[1] ? 0 : 1
+  return align === 'clock' ? Math.floor(to / windowMs) - Math.floor(from / windowMs) : 0
+}
+
+/** The requests for which units may come back in this time, apart from windows that end by the clock (`windowsEnded`). */
 export function refill(
   { policy, cost, limit, expected }: Pick<Plan, 'policy' | 'cost' | 'limit' | 'expected'>,
   ms: number,

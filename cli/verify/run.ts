@@ -1,11 +1,12 @@
 /** Runs all checks of `sluice verify`. */
 import type { Config } from '../../src/core/config/parse.ts'
+import { ANSWER } from '../../src/features/verify/field.ts'
 import type { VerifyReport } from '../../src/features/verify/report.ts'
 import { checkAddress } from './address.ts'
-import { type Client, createClient } from './client.ts'
+import { type Client, createClient, isTooMany, TOO_MANY, TooMany, Unanswered } from './client.ts'
 import { checkClock, checkConfiguration, checkStore, withoutReport } from './deployment.ts'
 import { checkExpectations } from './expectation.ts'
-import { type Finding, problem } from './finding.ts'
+import { type Finding, problem, unknown } from './finding.ts'
 import { checkNetworks } from './networks.ts'
 import { checkOrigin } from './origin.ts'
 import { checkPolicy, type PolicyContext, type PolicyResult } from './policy.ts'
@@ -47,9 +48,11 @@ export async function verifyDeployment(options: VerifyOptions): Promise<Finding[
   const client = createClient({ url, token, headers, through })
   const host = new URL(url).hostname
   const reached = await client.report()
-  const refused = 'report' in reached ? undefined : whyNoReport(reached)
+  const refused = 'report' in reached ? undefined : whyNoReport(reached, url)
   if (refused?.isFinal) return [problem('verify', refused.text), ...(await originOf(origin, host))]
-  const others = await Promise.all(Array.from({ length: REPORTS - 1 }, () => client.report()))
+  const others = refused
+    ? []
+    : await Promise.all(Array.from({ length: REPORTS - 1 }, () => client.report()))
   const reports = [reached, ...others].flatMap((one) => ('report' in one ? [one.report] : []))
 
   const context: PolicyContext = {
@@ -63,17 +66,24 @@ export async function verifyDeployment(options: VerifyOptions): Promise<Finding[
   }
   const { only } = options
   const policies = config.policies.filter(({ name }) => only?.includes(name) ?? true)
-  const results = await inTurns(policies, (policy) => checkPolicy(policy, context))
-  const expectations = only ? [] : await checkExpectations(context)
+  const results = await inTurns(policies, (policy) =>
+    attempt(
+      () => checkPolicy(policy, context),
+      (failure): PolicyResult => ({ finding: failure(policy.name) }),
+    ),
+  )
+  const several = (name: string, check: () => Promise<Finding[]>) =>
+    attempt(check, (failure) => [failure(name)])
+  const expectations = only ? [] : await several('expect', () => checkExpectations(context))
   const plans = results.flatMap(({ plan }) => plan ?? [])
   return [
     ...results.map(({ finding }) => finding),
     ...expectations,
-    ...(plans.length > 0 ? [await checkShared(plans, client)] : []),
+    ...(plans.length > 0 ? await several('shared', () => checkShared(plans, client)) : []),
     ...(refused
       ? [withoutReport(refused.text)]
       : await ofReports(config, reports, results, 'report' in reached ? reached.offsetMs : 0, env)),
-    ...(await addressOf(config, host, results, client)),
+    ...(await several('address', () => addressOf(config, host, results, client))),
     ...(await checkNetworks(config)),
     ...(await originOf(origin, host)),
   ]
@@ -103,11 +113,34 @@ async function addressOf(config: Config, host: string, results: PolicyResult[], 
   return finding ? [finding] : []
 }
 
+/**
+ * Runs one check. One request without an answer makes one finding, so that the others are still shown.
+ * @param or makes the result of a check that failed
+ */
+async function attempt<Result>(
+  check: () => Promise<Result>,
+  or: (failure: (name: string) => Finding) => Result,
+): Promise<Result> {
+  try {
+    return await check()
+  } catch (error) {
+    if (error instanceof TooMany) return or((name) => unknown(name, `not checked: ${TOO_MANY}`))
+    if (error instanceof Unanswered) return or((name) => problem(name, error.message))
+    throw error
+  }
+}
+
 /** Why the deployment has not answered `/_sluice/v1/verify`. It is final if no request would be recognized. */
-function whyNoReport({ status, body }: { status: number; body: string }): {
-  text: string
-  isFinal: boolean
-} {
+function whyNoReport(
+  { status, headers, body }: { status: number; headers: Headers; body: string },
+  url: string,
+): { text: string; isFinal: boolean } {
+  const place = whereTo(headers.get('location'), url)
+  if (status >= 300 && status < 400 && place && place.origin !== new URL(url).origin) {
+    const text = `${url} redirects to ${place.origin}: run sluice verify with that address`
+    return { text, isFinal: true }
+  }
+  if (isTooMany({ status, body })) return { text: TOO_MANY, isFinal: true }
   if (status === 401 && /Sluice-Verify/.test(body)) {
     const text =
       'the token is not one of SLUICE_VERIFY_TOKEN of the deployment: set the same value in both places'
@@ -120,9 +153,22 @@ function whyNoReport({ status, body }: { status: number; body: string }): {
       'Sluice answers, but without the variable SLUICE_VERIFY_TOKEN: set it to a text of at least 16 characters'
     return { text, isFinal: true }
   }
+  if (headers.has(ANSWER)) {
+    const text =
+      'Sluice decides here for another server. Run sluice verify also with the address of the Worker, for its configuration, database and clock'
+    return { text, isFinal: false }
+  }
+  if (status === 200 && /"deployed":/.test(body)) {
+    const text = 'a cache in front of Sluice answers /_sluice/v1/verify: exempt the path from it'
+    return { text, isFinal: false }
+  }
   const text = `/_sluice/v1/verify answers ${status} without Sluice: the limiter does not cover this path, has no verify() in use, or no variable SLUICE_VERIFY_TOKEN`
-  return { text, isFinal: false }
+  if (new URL(url).pathname === '/') return { text, isFinal: false }
+  return { text: `${text}. Write the address without its path`, isFinal: true }
 }
+
+const whereTo = (location: string | null, from: string) =>
+  location !== null && URL.canParse(location, from) ? new URL(location, from) : undefined
 
 /** Runs tasks, a few at a time, and returns their results in order. */
 async function inTurns<Item, Result>(items: Item[], run: (item: Item) => Promise<Result>) {

@@ -20,7 +20,8 @@ export function createLocalMatcher(parsed: Config, url: string, headers: Record<
   const match = compileMatcher(config, () => {}, stages)
   const runtime = { env: process.env, context: undefined, waitUntil: () => {} }
   return async (sample: SampleRequest): Promise<Match[]> => {
-    const request = new Request(`${url.replace(/\/$/, '')}${sample.path}`, {
+    // A path of the address is that of a proxy, which removes it.
+    const request = new Request(`${new URL(url).origin}${sample.path}`, {
       method: sample.method,
       headers: { ...sample.headers, ...headers },
       body: sample.body ?? null,

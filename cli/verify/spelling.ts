@@ -1,4 +1,5 @@
 /** Other spellings of a path must not open another quota. */
+import type { VerifiedDecision } from '../../src/features/verify/verified.ts'
 import type { Client } from './client.ts'
 import { isRefusal, type Plan, type Round } from './round.ts'
 import { type LocalMatcher, quotaOf, spellings } from './sample.ts'
@@ -28,13 +29,19 @@ export async function checkSpellings(
       const text = `${path} is answered without Sluice, and ${request.path} is limited. A server in front routes other spellings past it`
       return { text, isWrong: true }
     }
-    if (answer.decision.allowed && performance.now() < endsAt) {
+    if (answer.decision.allowed && isBefore(answer.decision, refusal!.decision!)) {
       return { text: `${path} passes, and ${request.path} is refused`, isWrong: true }
     }
     if (isRefusal(answer)) same.push(path)
   }
   return same.length > 0 ? { text: `the same as ${listed(same)}` } : undefined
 }
+
+/** True for a decision before the end of the wait of a refusal, by the clock of the store. */
+const isBefore = ({ decidedAt }: VerifiedDecision, refused: VerifiedDecision) =>
+  decidedAt !== undefined &&
+  refused.decidedAt !== undefined &&
+  decidedAt < refused.decidedAt + (refused.retryAfterMs ?? Number.POSITIVE_INFINITY)
 
 const listed = (all: string[]) =>
   all.length === 1 ? all[0]! : `${all.slice(0, -1).join(', ')} and ${all.at(-1)}`

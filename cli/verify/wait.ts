@@ -14,11 +14,21 @@ export async function checkWait(
   const { retryAfterMs, decidedAt, policy: state } = refusal!.decision!
   if (policy.algorithm === 'concurrency' || retryAfterMs === undefined) return undefined
   const field = refusal!.headers.get('retry-after')
-  const seconds = Math.ceil(retryAfterMs / 1000)
-  if (field !== String(seconds)) {
-    const text = `Retry-After is ${field ?? 'missing'}, and the wait is ${seconds} s: a server in front changes the field`
+  const { retryAfter: sent = null, refusedBy = [] } = refusal!.decision!
+  if (field !== sent) {
+    const text = `Retry-After is ${field ?? 'missing'}, and Sluice has sent ${sent ?? 'none'}: a server in front changes the field`
     return { text, isWrong: true }
   }
+  const exact = Math.ceil(retryAfterMs / 1000)
+  // An own refusal may leave the field out, and jitter makes it longer.
+  if (sent === null) return { text: 'without Retry-After' }
+  const seconds = Number(sent)
+  // Beside a policy that counts slots, the field promises when one may be free.
+  if (seconds < exact && refusedBy.length === 1) {
+    const text = `Retry-After is ${sent}, and the wait is ${exact} s`
+    return { text, isWrong: true }
+  }
+  const isExact = seconds === exact ? 'was exact' : `covers the wait of ${exact} s`
   // Each early request counts towards a ban.
   if (policy.penalty) return { text: `Retry-After ${seconds} s` }
   if (retryAfterMs > maxWaitMs) return { text: `Retry-After ${seconds} s (not waited for)` }
@@ -48,5 +58,5 @@ export async function checkWait(
       isWrong: true,
     }
   }
-  return { text: `Retry-After ${seconds} s was exact` }
+  return { text: `Retry-After ${seconds} s ${isExact}` }
 }

@@ -1,6 +1,6 @@
 /** The sentences of `sluice verify`. */
 import type { VerifiedPolicy } from '../../src/features/verify/verified.ts'
-import type { Answer, SampleRequest } from './client.ts'
+import { type Answer, isLimited, type SampleRequest } from './client.ts'
 import { type Finding, problem, unknown } from './finding.ts'
 
 export const countText = (count: number, noun: string): string =>
@@ -14,22 +14,46 @@ export function ordinal(count: number): string {
   return `${count}${(isTeen ? undefined : ends[last]) ?? 'th'}`
 }
 
-/** Why a request has an answer, but no decision of Sluice. */
-export function whyUncovered(
+/**
+ * What it means that a request has an answer, but no decision of Sluice.
+ * @param name that of the finding
+ */
+export function uncovered(
+  name: string,
   { status, headers, isCached, body }: Answer,
   { method, path }: SampleRequest,
   routes: string[],
-): string {
+): Finding {
   const sent = `${method} ${path}`
+  if (headers.get('cf-mitigated') === 'challenge') {
+    return unknown(
+      name,
+      `not checked: Cloudflare challenges ${sent} before Sluice. Exempt this machine from the rule`,
+    )
+  }
   const cache =
     isCached ||
     /hit/i.test(headers.get('cf-cache-status') ?? headers.get('x-cache') ?? '') ||
     Number(headers.get('age')) > 0
   if (cache) {
-    return `a cache in front of Sluice answers ${sent} with ${status}: put the cache behind Sluice, or exempt the path from it`
+    return problem(
+      name,
+      `a cache in front of Sluice answers ${sent} with ${status}: put the cache behind Sluice, or exempt the path from it`,
+    )
   }
-  if (status >= 500) {
-    return `${sent} answers ${status}${detailIn(body)}`
+  if (isLimited({ headers })) {
+    return problem(
+      name,
+      `${sent} is limited as that of any client: Sluice does not recognize this command. Set SLUICE_VERIFY_TOKEN of the deployment to the same token, write use: [verify()] in an app, and let no proxy remove Sluice-Verify or Sluice-Verified`,
+    )
+  }
+  if (status >= 500) return problem(name, `${sent} answers ${status}${detailIn(body)}`)
+  const target = headers.get('location')
+  if (target !== null && status >= 300 && status < 400) {
+    return problem(
+      name,
+      `not limited: ${sent} is redirected (${status}) to ${target} without Sluice. Put the limiter before the redirect, or run sluice verify with the address behind it`,
+    )
   }
   const by = headers.get('x-powered-by') ?? ''
   const remedy = /next\.js/i.test(by)
@@ -39,18 +63,27 @@ export function whyUncovered(
       : routes.length > 0
         ? `the routes of the Worker are ${routes.join(', ')}`
         : 'the route of the Worker or the mount of the limiter does not cover the path'
-  return `not limited: ${sent} answers ${status} without Sluice. ${upper(remedy)}`
+  const refused = [401, 403, 407, 429].includes(status)
+    ? `. If a server in front refuses the request, let it pass: --header 'Authorization: …'`
+    : ''
+  return problem(
+    name,
+    `not limited: ${sent} answers ${status} without Sluice. ${upper(remedy)}${refused}`,
+  )
 }
 
 const upper = (text: string) =>
   /^[a-z]/.test(text) ? text[0]!.toUpperCase() + text.slice(1) : text
+
+/** The most characters of a server's own words. */
+const MAX_DETAIL = 300
 
 /** The detail of a problem document. */
 export function detailIn(body: string): string {
   try {
     const { title, detail } = JSON.parse(body)
     const text = detail ?? title
-    return typeof text === 'string' ? `: ${text}` : ''
+    return typeof text === 'string' ? `: ${text.slice(0, MAX_DETAIL)}` : ''
   } catch {
     return ''
   }

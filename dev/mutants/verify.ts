@@ -91,7 +91,7 @@ export const verifyMutants: Mutant[] = [
   ),
   origin(
     'an origin that is open to everybody is no problem',
-    "headers.has('ratelimit-policy')",
+    "fields['ratelimit-policy'] !== undefined",
     'true',
     'sabotage',
   ),

@@ -4,7 +4,11 @@ import fc from 'fast-check'
 import { beforeAll, expect, test } from 'vitest'
 import { verifyDeployment } from '../../cli/verify/run.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
+import { bans } from '../../src/features/bans/index.ts'
+import { concurrency } from '../../src/features/concurrency/index.ts'
 import { inGateway } from '../../src/features/in-gateway.ts'
+import { jitter } from '../../src/features/jitter/index.ts'
+import { leases } from '../../src/features/leases/index.ts'
 import { slidingLog } from '../../src/features/sliding-log/index.ts'
 import { verify } from '../../src/features/verify/index.ts'
 import { rateLimiter } from '../../src/hosts/node/node.ts'
@@ -41,17 +45,47 @@ const policy = fc.record({
     'query:q',
   ),
   cost: fc.constantFrom(undefined, undefined, 1, 2),
+  more: fc.constantFrom(
+    ...Array(6).fill(undefined),
+    'clock',
+    'calendar',
+    'lease',
+    'penalty',
+    'slots',
+    'refund',
+  ),
 })
+
+/** The fields of a policy with one field that makes it harder to prove. */
+function withMore({ more, ...one }: { more?: string | undefined; [field: string]: unknown }) {
+  const { algorithm: _, window: __, ...rest } = one
+  switch (more) {
+    case 'clock':
+      return { ...one, algorithm: 'fixed-window', align: 'clock' }
+    case 'calendar':
+      return { ...rest, algorithm: 'fixed-window', window: 'day', timeZone: 'Europe/Berlin' }
+    case 'lease':
+      return { ...one, algorithm: 'fixed-window', lease: { max: 2, ttl: '5s' } }
+    case 'penalty':
+      return { ...one, penalty: { after: 3, within: '1m', ban: '5m' } }
+    case 'slots':
+      return { ...rest, algorithm: 'concurrency', window: '1m' }
+    case 'refund':
+      return { ...one, algorithm: 'fixed-window', countOnly: '4xx' }
+    default:
+      return one
+  }
+}
 
 const configuration = fc.array(policy, { minLength: 1, maxLength: 4 }).map((all) =>
   configOf({
     policies: all.map(({ match, cost, ...one }, index) => ({
       name: `policy-${index}`,
-      ...one,
+      ...withMore(one),
       ...(match && { match }),
       ...(cost && one.algorithm !== 'gcra' && cost <= one.limit && { cost }),
     })) as never,
-    use: [verify(), slidingLog()],
+    use: [verify(), slidingLog(), bans(), concurrency(), leases(), jitter('20%')],
   }),
 )
 

@@ -29,7 +29,7 @@ function answer(allowed: boolean, afterMs: number): Answer {
     isCached: false,
     decision: {
       ...{ count: 1, allowed, reason: 'limit' as never, by: 'store', now: AT },
-      ...(!allowed && { retryAfterMs: WAIT_MS }),
+      ...(!allowed && { retryAfterMs: WAIT_MS, retryAfter: '1', refusedBy: ['all'] }),
       decidedAt: AT + afterMs,
       policy: { applies: true, mode: 'enforce', limit: 5, cost: 1, state },
     },
@@ -49,7 +49,14 @@ test.each([
 ])('A wait that %s.', async (_, allowed, result) => {
   const refusal = answer(false, 0)
   const round: Round = {
-    ...{ nonce: 'a-nonce-of-this-test', answers: [refusal], passed: 5, tookMs: 5, refilled: 0 },
+    ...{
+      nonce: 'a-nonce-of-this-test',
+      answers: [refusal],
+      passed: 5,
+      tookMs: 5,
+      ended: 0,
+      refilled: 0,
+    },
     refusal,
   }
   const answers = [answer(allowed[0]!, WAIT_MS - 100), answer(allowed[1] ?? true, WAIT_MS)]
@@ -69,6 +76,6 @@ test.each([
 ])('%i of 20 requests at once pass a quota of 5.', async (passing, status, text) => {
   let count = 0
   const client = clientOf(() => answer(++count <= passing, 0))
-  const found = await checkShared([plan], client)
+  const [found] = await checkShared([plan], client)
   expect(found).toMatchObject({ status, text: expect.stringContaining(text) })
 })

@@ -25,7 +25,11 @@ const deployed: ConfigOptions = {
       match: { path: '/api/*' },
       key: 'header:x-user',
     },
+    { name: 'burst', limit: 2, window: '1s', match: { path: '/export' } },
+    { name: 'export', limit: 30, window: '1h', match: { path: '/export' } },
+    { name: 'ping', limit: 3, window: '1s', match: { path: '/ping' } },
   ],
+  deny: { name: 'closed', path: '/internal/*' },
 }
 let stack: Awaited<ReturnType<typeof startStack>>
 beforeAll(async () => {
@@ -78,6 +82,24 @@ describe('sluice verify', () => {
       { ...login, request: { country: 'DE' } },
       'unknown',
       /no request of this machine/,
+    ],
+    [
+      'holds although another policy refuses first, with a cost for each request',
+      { request: { path: '/export' }, atMost: 60, in: '1h' },
+      'ok',
+      /: 0 requests passed, each for 31, the next was refused$/,
+    ],
+    [
+      'is not shown by a policy that admits again within its interval',
+      { request: { path: '/ping' }, atMost: 8, in: '1m' },
+      'unknown',
+      /^not checked: 3 requests passed, and ping refused the next, but ping may admit \d+ \(npx sluice check\)$/,
+    ],
+    [
+      'holds because deny refuses all of its requests',
+      { request: { path: '/internal/*' }, atMost: 0, in: '1m' },
+      'ok',
+      /: 0 requests passed, the next was refused$/,
     ],
     ['is invalid', { ...login, atMost: -1 }, 'problem', /^expect\[0\]\.atMost: expected a whole/],
   ])('says that an expectation %s.', async (_, one, status, text) => {

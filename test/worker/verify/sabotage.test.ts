@@ -199,7 +199,7 @@ test('A proxy that removes the field of a key is found.', async () => {
 
 test('A proxy that changes Retry-After is found.', async () => {
   const url = await startFront({ to: () => stack.url, answers: { 'retry-after': '1' } })
-  expect(await problemsOf(url)).toEqual(found('all: Retry-After is 1, and the wait is'))
+  expect(await problemsOf(url)).toEqual(found('all: Retry-After is 1, and Sluice has sent'))
 })
 
 const appConfig = (more: Partial<Options> = {}) =>
