@@ -24,7 +24,7 @@ export type Step =
   | { do: 'clock' }
   /** Calls an endpoint of the object of a subject. */
   | {
-      do: '/call' | '/dump' | '/rows' | '/load' | '/fail' | '/abort' | '/alarm'
+      do: '/call' | '/dump' | '/rows' | '/load' | '/fail' | '/abort' | '/crash' | '/alarm'
       subject: string
       body?: unknown
     }
@@ -32,6 +32,12 @@ export type Step =
 /** A reply, or the parts of an error. */
 export type PlainReply = StoreReply | Pick<StoreError, 'code' | 'message'>
 export type Answer = { replies: PlainReply[] } | { value: unknown }
+
+/** A moment at which an object can be aborted. */
+export type Moment =
+  `${'before' | 'after'} ${'call' | 'get' | 'put' | 'transaction' | 'getAlarm' | 'setAlarm'}`
+/** The moment at which the next object that comes to it is aborted. */
+let crash: Moment | undefined
 
 /** The object, with access to its storage. */
 export class SluiceSubject extends Subject {
@@ -47,24 +53,32 @@ export class SluiceSubject extends Subject {
     const failing = () => {
       if (this.#fails-- > 0) throw new Error('SQLITE_FULL: no space')
     }
+    /** Runs an operation, before or after which the object may be aborted. */
+    function passing<T>(operation: string, work: () => T): T {
+      meet(`before ${operation}`)
+      const result = work()
+      meet(`after ${operation}`)
+      return result
+    }
+    const meet = (moment: string) => abortAt(ctx, moment)
     super({
       blockConcurrencyWhile: (task) => ctx.blockConcurrencyWhile(task),
       storage: {
         kv: {
-          get: (key) => kv.get(key),
+          get: (key) => passing('get', () => kv.get(key)),
           list: () => kv.list(),
           delete: (key) => kv.delete(key) && written.push(key) > 0,
           put: (key, value) => {
             if (this.#fails > 0) failing()
             written.push(key)
-            kv.put(key, value)
+            passing('put', () => kv.put(key, value))
           },
         },
-        transactionSync: (task) => storage.transactionSync(task),
-        getAlarm: () => storage.getAlarm(),
+        transactionSync: (task) => passing('transaction', () => storage.transactionSync(task)),
+        getAlarm: () => passing('getAlarm', () => storage.getAlarm()),
         setAlarm: (time) => {
           written.push('alarm')
-          return storage.setAlarm(time)
+          return passing('setAlarm', () => storage.setAlarm(time))
         },
         deleteAll: () => storage.deleteAll(),
       },
@@ -94,10 +108,26 @@ export class SluiceSubject extends Subject {
       case '/abort':
         this.#ctx.abort('as the test asks')
         return Response.json([])
-      default:
-        return super.fetch(request)
+      case '/crash': // at a moment of the next calls, or null. Returns the moment that none has come to yet
+        {
+          const before = crash
+          crash = ((await request.json()) as Moment | null) ?? undefined
+          return Response.json(before ?? null)
+        }
+      default: {
+        abortAt(this.#ctx, 'before call')
+        const response = await super.fetch(request)
+        abortAt(this.#ctx, 'after call')
+        return response
+      }
     }
   }
+}
+
+function abortAt(ctx: { abort(reason: string): void }, moment: string) {
+  if (crash !== moment) return
+  crash = undefined
+  ctx.abort('as the test asks')
 }
 
 /** The calls of objects so far. */

@@ -9,6 +9,7 @@ import type {
 } from '../../../../src/core/connection/store.ts'
 import { AHEAD_MS, STEP } from '../../../../src/stores/durable-objects/ahead.ts'
 import { useObjects } from '../../../support/objects.ts'
+import type { Moment } from '../../../support/objects-worker.ts'
 import { newSubject } from '../../../support/subjects.ts'
 
 const { store, call, evict } = useObjects()
@@ -99,6 +100,63 @@ test.each([
     }
   },
 )
+
+const moments: Moment[] = [
+  'before getAlarm',
+  'after getAlarm',
+  'before call',
+  'after get',
+  'before put',
+  'after put',
+  'after transaction',
+  'before setAlarm',
+  'after setAlarm',
+  'after call',
+]
+
+test.each([
+  ['fixed-window', 0],
+  ['sliding-window', 0],
+  ['token-bucket', 1],
+  ['sliding-log', 0],
+] as const)(
+  '%s: An object that is aborted at any moment never admits too much, and at most a step and the request of that moment too little.',
+  async (algorithm, refill) => {
+    for (const moment of moments) {
+      const limit = limitOf(newSubject(), { algorithm, limit: 30, burst: 30 })
+      const other = newSubject() // sets the moment
+      // The alarm is read when an object starts, the record soon after, and the alarm is set by the first write.
+      const before = /Alarm|get/.test(moment) ? 0 : await admitted(limit, 12)
+      await call('/crash', other, moment)
+      let [all, failed] = [before, 0]
+      for (let n = 0; n < 40; n++) {
+        await ask('take', limit).then(
+          (reply) => {
+            if (isAdmitted(reply)) all += 1
+          },
+          () => {
+            failed += 1
+          },
+        )
+      }
+      expect(await call('/crash', other, null), `${moment} has come`).toBeNull()
+      expect(all, moment).toBeLessThanOrEqual(30)
+      const step = algorithm === 'sliding-log' ? 0 : STEP - 1
+      expect(all + failed, moment).toBeGreaterThanOrEqual(30 - step - refill)
+      expect(failed, moment).toBeLessThanOrEqual(1)
+    }
+  },
+)
+
+test('An object that is aborted while its timer writes the exact count has the count that was stored.', async () => {
+  const limit = limitOf(newSubject(), { limit: 30 })
+  const other = newSubject()
+  await admitted(limit, 3)
+  await call('/crash', other, 'before put')
+  await sleep(AHEAD_MS)
+  expect(await call('/crash', other, null)).toBeNull()
+  expect(await admitted(limit, 40)).toBe(30 - 3 - 8) // 11 were stored
+})
 
 test('An object that loses its memory before each request admits exactly the limit.', async () => {
   const limit = limitOf(newSubject(), { limit: 12 })
