@@ -15,7 +15,7 @@ const owning = ['bans', 'leases', 'live', 'overrides', 'shield'].map((name) => `
 /** The import rule. Each room comes after the rooms that it imports. */
 const rooms: Record<string, Room> = {
   'core/base': { rooms: [] },
-  'core/config': { rooms: [...core('base'), ...owning] },
+  'core/config': { rooms: [...core('base'), ...owning], packages: ['valibot'] },
   'core/request': { rooms: core('base', 'config') },
   'core/program': { rooms: core('base', 'config', 'request') },
   'core/connection': { rooms: core('base') },
@@ -33,12 +33,14 @@ const rooms: Record<string, Room> = {
   stores: { rooms: core('base') },
   'stores/durable-objects': {
     rooms: [...core('base', 'config', 'connection'), 'features/shards'],
+    packages: ['valibot'],
   },
   api: {
     rooms: [
       'core',
       ...core('base', 'config', 'request', 'program', 'connection', 'decide', 'respond'),
     ],
+    packages: ['valibot'],
   },
   'hosts/app': {
     rooms: ['core', ...core('base', 'config', 'request', 'decide')],
@@ -76,6 +78,7 @@ const rooms: Record<string, Room> = {
   client: { rooms: ['core/base', 'api', 'features/ban-list', 'features/overrides'] },
   lint: {
     rooms: [...core('base', 'config', 'request', 'program'), 'features'],
+    packages: ['valibot'],
   },
   features: { rooms: [...core('config'), ...owning] },
   'features/bodies': {
@@ -83,18 +86,19 @@ const rooms: Record<string, Room> = {
       'core',
       ...core('base', 'config', 'connection', 'request', 'program', 'decide', 'respond'),
     ],
-    packages: ['eventsource-parser'],
+    packages: ['valibot', 'eventsource-parser'],
   },
   'features/graphql': {
     rooms: [...core('base', 'config'), 'features/bodies'],
-    packages: ['graphql'],
+    packages: ['graphql', 'valibot'],
   },
   'features/jwt': {
     rooms: ['core', ...core('base', 'config', 'request')],
-    packages: ['jose'],
+    packages: ['jose', 'valibot'],
   },
   'features/bans': {
     rooms: ['core', ...core('base', 'config', 'connection')],
+    packages: ['valibot'],
   },
   'features/ban-list': {
     rooms: [
@@ -106,11 +110,13 @@ const rooms: Record<string, Room> = {
   },
   'features/leases': {
     rooms: ['core', ...core('base', 'config', 'connection')],
+    packages: ['valibot'],
   },
   'features/live': {
     rooms: ['core', ...core('base', 'config', 'request', 'connection', 'decide')],
+    packages: ['valibot'],
   },
-  'features/shield': { rooms: ['core', ...core('base', 'config')] },
+  'features/shield': { rooms: ['core', ...core('base', 'config')], packages: ['valibot'] },
   'features/concurrency': { rooms: ['core', ...core('connection')] },
   'features/sliding-log': { rooms: ['core', ...core('connection')] },
   'features/outbound': {
@@ -122,24 +128,29 @@ const rooms: Record<string, Room> = {
       'features/concurrency',
       'features/sliding-log',
     ],
-    packages: ['structured-headers'],
+    packages: ['valibot', 'structured-headers'],
   },
   'features/overrides': {
     rooms: ['core', ...core('base', 'config', 'program', 'connection', 'decide', 'respond'), 'api'],
+    packages: ['valibot'],
   },
   'features/jitter': { rooms: ['core', ...core('base', 'config')] },
   'features/quota': {
     rooms: ['core', ...core('base', 'config', 'request', 'program', 'decide', 'respond')],
+    packages: ['valibot'],
   },
   'features/proxies': { rooms: ['core', ...core('config')] },
   'features/refusals': {
     rooms: ['core', ...core('base', 'config', 'respond')],
+    packages: ['valibot'],
   },
   'features/observe': {
     rooms: ['core', ...core('base', 'config', 'connection', 'program', 'decide', 'request')],
+    packages: ['valibot'],
   },
   'features/shards': {
     rooms: ['core', ...core('base', 'config', 'connection')],
+    packages: ['valibot'],
   },
   'features/endpoints': { rooms: ['core', ...core('base', 'config', 'respond'), 'api'] },
   'features/verify': {

@@ -4,7 +4,6 @@ const unit = 'test/unit/core/config'
 const parsing = mutantsOf('src/core/config/parse.ts', unit)
 const checks = mutantsOf('src/core/config/schema/checked.ts', unit)
 const whole = mutantsOf('src/core/config/schema/config.ts', unit)
-const schema = mutantsOf('src/core/config/schema/schema.ts', unit)
 const needs = mutantsOf('src/core/config/needs.ts', unit)
 const host = mutantsOf('src/core/config/host.ts', 'test/unit/hosts')
 const policy = mutantsOf('src/core/config/schema/policy.ts', unit)
@@ -29,20 +28,6 @@ export const configMutants: Mutant[] = [
     'false',
     'parse-messages',
   ),
-  schema(
-    'reports no length of a list with other problems',
-    "step.kind === 'validation' && !settings.abortPipeEarly",
-    'false',
-    'schema',
-  ),
-  schema(
-    'reports further problems of a value that has one message',
-    ' && !settings.abortPipeEarly',
-    '',
-    'schema',
-  ),
-  schema('transforms a value of another type', 'whole.typed &&= typed', '', 'schema'),
-  schema('keeps a name of prototypes', '__proto__|', '', 'schema'),
   whole(
     'ignores the deadline of the configuration',
     'policy.deadlineMs ?? deadline',
@@ -177,7 +162,7 @@ export const configMutants: Mutant[] = [
     'parse-policies',
   ),
   condition(
-    'accepts a field that a record drops',
+    'accepts a field that valibot drops',
     '/^(?!(__proto__|prototype|constructor)$)[\\w',
     '/^[\\w',
     'parse-policy-problems',

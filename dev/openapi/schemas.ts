@@ -1,7 +1,6 @@
 import { toJsonSchema, toJsonSchemaDefs } from '@valibot/to-json-schema'
 import { type GenericSchema, type ObjectEntries, strictObject, union } from 'valibot'
 import * as api from '../../src/api/schema.ts'
-import type * as own from '../../src/core/config/schema/schema.ts'
 import {
   banPage,
   decision,
@@ -35,10 +34,7 @@ export const schemas = {
   Stats: stats,
   Trial: trial,
   Problem: problem,
-} satisfies Record<string, Schema>
-
-/** A schema of valibot, or of src/core/config/schema/schema.ts, which have the same shape. */
-type Schema = GenericSchema | own.GenericSchema
+} satisfies Record<string, GenericSchema>
 
 export type SchemaName = keyof typeof schemas
 export const ref = (name: SchemaName) => ({ $ref: `#/components/schemas/${name}` })
@@ -92,7 +88,7 @@ const fields: Partial<Record<SchemaName, Record<string, string>>> = {
 /** Returns the schemas as JSON Schema 2020-12, which OpenAPI 3.1 uses. Omits checks by code, which JSON Schema cannot express. */
 export const jsonSchemas = () => {
   const definitions = brief(
-    toJsonSchemaDefs(known(schemas) as Record<SchemaName, GenericSchema>, {
+    toJsonSchemaDefs(known(schemas) as typeof schemas, {
       target: 'draft-2020-12',
       typeMode: 'input',
       ignoreActions: ['check'],
@@ -117,7 +113,7 @@ function describeFields(
 }
 
 /** A schema of the configuration as JSON Schema. Checks by code are left out. */
-export const jsonSchemaOf = (schema: Schema) =>
+export const jsonSchemaOf = (schema: GenericSchema) =>
   toJsonSchema(known(schema) as GenericSchema, { typeMode: 'input', errorMode: 'ignore' }) as object
 
 const converted = new WeakMap<object, unknown>()

@@ -10,16 +10,16 @@ export interface SizeLimit {
   maxKiB: number
 }
 
-export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 94 }
+export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 95 }
 
 export const entryLimits: SizeLimit[] = [
-  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 45 },
-  { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 67 },
-  { name: 'sluice/node', file: 'node.js', maxKiB: 47 },
-  { name: 'sluice/next', file: 'next.js', maxKiB: 45 },
-  { name: 'sluice/better-auth', file: 'better-auth.js', maxKiB: 40 },
-  { name: 'sluice/express-rate-limit', file: 'express-rate-limit.js', maxKiB: 39 },
-  { name: 'sluice/nest', file: 'nest.js', maxKiB: 41 },
+  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 46 },
+  { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 69 },
+  { name: 'sluice/node', file: 'node.js', maxKiB: 50 },
+  { name: 'sluice/next', file: 'next.js', maxKiB: 48 },
+  { name: 'sluice/better-auth', file: 'better-auth.js', maxKiB: 41 },
+  { name: 'sluice/express-rate-limit', file: 'express-rate-limit.js', maxKiB: 41 },
+  { name: 'sluice/nest', file: 'nest.js', maxKiB: 42 },
   { name: 'sluice/client', file: 'client.js', maxKiB: 3 },
   { name: 'sluice/observe', file: 'observe.js', maxKiB: 16 },
   { name: 'sluice/bodies', file: 'bodies.js', maxKiB: 12 },
@@ -32,10 +32,10 @@ export const entryLimits: SizeLimit[] = [
   { name: 'sluice/live', file: 'live.js', maxKiB: 14 },
   { name: 'sluice/shield', file: 'shield.js', maxKiB: 4 },
   { name: 'sluice/leases', file: 'leases.js', maxKiB: 7 },
-  { name: 'sluice/outbound', file: 'outbound.js', maxKiB: 57 },
+  { name: 'sluice/outbound', file: 'outbound.js', maxKiB: 60 },
   { name: 'sluice/overrides', file: 'overrides.js', maxKiB: 13 },
   { name: 'sluice/jitter', file: 'jitter.js', maxKiB: 3 },
-  { name: 'sluice/quota', file: 'quota.js', maxKiB: 21 },
+  { name: 'sluice/quota', file: 'quota.js', maxKiB: 23 },
   { name: 'sluice/proxies', file: 'proxies.js', maxKiB: 2 },
   { name: 'sluice/refusals', file: 'refusals.js', maxKiB: 7 },
   { name: 'sluice/shards', file: 'shards.js', maxKiB: 6 },
@@ -43,7 +43,7 @@ export const entryLimits: SizeLimit[] = [
   { name: 'sluice/verify', file: 'verify.js', maxKiB: 5 },
   { name: 'sluice/upstash', file: 'upstash.js', maxKiB: 2 },
   { name: 'sluice/durable-objects', file: 'durable-objects.js', maxKiB: 13 },
-  { name: 'sluice/lint', file: 'lint.js', maxKiB: 32 },
+  { name: 'sluice/lint', file: 'lint.js', maxKiB: 34 },
   { name: 'sluice/testing', file: 'testing.js', node: true, maxKiB: 25 },
   { name: 'npx sluice', file: 'cli.js', node: true, maxKiB: 214 },
 ]

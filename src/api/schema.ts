@@ -1,9 +1,8 @@
 /** Schemas of the bodies of the decision API (docs/reference/decision-api.md). Each message describes the expected value. */
-
+import * as v from 'valibot'
 import { hasDotSegment } from '../core/base/dot-segment.ts'
 import { parseDuration } from '../core/base/duration.ts'
 import { networkRange } from '../core/base/ip.ts'
-import * as v from '../core/config/schema/schema.ts'
 import {
   either,
   first,
@@ -40,7 +39,7 @@ const url = says(
   'an absolute http or https URL of up to 8192 characters, without user name, password, spaces, and segments . and ..',
   v.pipe(
     v.string(),
-    v.maxLength<string>(8192),
+    v.maxLength(8192),
     v.regex(/^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s/?#@\\]+(?:[/?#\\]\S*)?$/),
     v.check((input) => URL.canParse(input) && !hasDotSegment(input)),
   ),
@@ -117,7 +116,7 @@ const exact = v.pipe(
 
 /** One value of a policy's key. A string has at most 1024 characters. */
 export type KeyValue = v.InferInput<typeof keyValue>
-const keyValue = v.union([v.pipe(v.string(), v.maxLength<string>(1024)), exact])
+const keyValue = v.union([v.pipe(v.string(), v.maxLength(1024)), exact])
 
 /** The values of a policy's key, in the order of its parts. `null` is a missing part. A key of one part may be a single value. */
 export type KeyValues = v.InferInput<typeof keyValues>
@@ -231,7 +230,7 @@ const duration = says(
   v.pipe(
     v.union([
       v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(Number.MAX_SAFE_INTEGER)),
-      v.pipe(v.string(), v.maxLength<string>(32), v.regex(/^\d+(?:\.\d+)? ?(?:ms|s|m|h|d|w)$/)),
+      v.pipe(v.string(), v.maxLength(32), v.regex(/^\d+(?:\.\d+)? ?(?:ms|s|m|h|d|w)$/)),
     ]),
     v.check((input) => parseDuration(input) !== undefined),
     v.transform((input) => parseDuration(input)!),

@@ -1,9 +1,9 @@
 /** Every field of the configuration has one row in the reference, and a guide links to it. */
+import * as v from 'valibot'
 import { expect, test } from 'vitest'
 import { jsonSchemaOf } from '../../dev/openapi/schemas.ts'
 import { config } from '../../src/core/config/schema/config.ts'
 import { refusalFields } from '../../src/core/config/schema/refusal-fields.ts'
-import { object } from '../../src/core/config/schema/shapes.ts'
 import { inGateway } from '../../src/features/in-gateway.ts'
 import { jwtOptions } from '../../src/features/jwt/options.ts'
 import { expectation } from '../../src/lint/expect/options.ts'
@@ -29,8 +29,8 @@ function fieldsOf(schema: JsonSchema, path: string[] = []): string[] {
 const all = [
   ...fieldsOf(jsonSchemaOf(config)),
   ...inGateway.flatMap(({ fields, settings }) => [
-    ...(fields ? fieldsOf(jsonSchemaOf(object(() => fields({}))), ['policies']) : []),
-    ...(settings ? fieldsOf(jsonSchemaOf(object(() => settings({})))) : []),
+    ...(fields ? fieldsOf(jsonSchemaOf(v.object(fields({}))), ['policies']) : []),
+    ...(settings ? fieldsOf(jsonSchemaOf(v.object(settings({})))) : []),
   ]),
   ...fieldsOf(jsonSchemaOf(refusalFields), ['refusal']),
   ...fieldsOf(jsonSchemaOf(jwtOptions), ['jwt']),

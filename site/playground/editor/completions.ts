@@ -2,7 +2,7 @@
 import { config } from '../../../src/core/config/schema/config.ts'
 import { byDefault } from './features.ts'
 
-/** A schema, as far as completion reads it. */
+/** A schema of valibot, as far as completion reads it. */
 interface Node {
   type?: string
   wrapped?: Node

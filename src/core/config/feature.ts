@@ -1,6 +1,6 @@
+import type * as v from 'valibot'
 import type { Policy } from './schema/policy.ts'
 import type { Refusal } from './schema/refusal.ts'
-import type * as v from './schema/schema.ts'
 import type { AddProblem } from './schema/shapes.ts'
 
 /** What a feature adds to a configuration. */

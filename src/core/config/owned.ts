@@ -1,7 +1,6 @@
 /** Parses the fields that features add. */
-
+import * as v from 'valibot'
 import type { FeatureFields } from './feature.ts'
-import * as v from './schema/schema.ts'
 import { type AddProblem, isObject } from './schema/shapes.ts'
 
 type Fields = Record<string, unknown>

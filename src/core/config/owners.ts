@@ -2,13 +2,12 @@
  * The fields that belong to features. The core knows their names and, as types only, their values; the schemas are in the folders of the
  * features.
  */
-
+import type * as v from 'valibot'
 import type { fields as bans } from '../../features/bans/fields.ts'
 import type { fields as leases } from '../../features/leases/fields.ts'
 import type { settings as live } from '../../features/live/fields.ts'
 import type { fields as overrides } from '../../features/overrides/fields.ts'
 import type { settings as shield } from '../../features/shield/fields.ts'
-import type * as v from './schema/schema.ts'
 
 /** The fields of a policy that features add. */
 export type OwnedFields = ReturnType<typeof bans> &

@@ -1,10 +1,10 @@
+import type * as v from 'valibot'
 import { ConfigError, type ConfigProblem } from '../base/errors.ts'
 import type { FeatureFields } from './feature.ts'
 import { checkNeeds } from './needs.ts'
 import { parseOwned } from './owned.ts'
 import { checked, problemAt, shortened, withoutSecret } from './schema/checked.ts'
 import { type Config, type ConfigOptions, config, configWith } from './schema/config.ts'
-import type * as v from './schema/schema.ts'
 import type { AddProblem } from './schema/shapes.ts'
 
 export type { Config, ListEntry } from './schema/config.ts'

@@ -1,7 +1,6 @@
 /** The fields of a policy that `bans()` adds. */
-
+import * as v from 'valibot'
 import { tagOf } from '../../core/base/tag.ts'
-import * as v from '../../core/config/schema/schema.ts'
 import {
   duration,
   either,

@@ -1,8 +1,7 @@
 /** The options of `bodies()`. */
-
+import * as v from 'valibot'
 import { ConfigError } from '../../core/base/errors.ts'
 import { checked } from '../../core/config/schema/checked.ts'
-import * as v from '../../core/config/schema/schema.ts'
 import { duration, type Input, type Named, named, object } from '../../core/config/schema/shapes.ts'
 import type { GraphqlCost } from './message.ts'
 

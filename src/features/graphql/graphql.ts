@@ -1,8 +1,8 @@
 /** `sluice/graphql`: the cost of GraphQL documents. Needs the package `graphql`. */
 import { parse } from 'graphql'
+import * as v from 'valibot'
 import { ConfigError } from '../../core/base/errors.ts'
 import { checked } from '../../core/config/schema/checked.ts'
-import * as v from '../../core/config/schema/schema.ts'
 import {
   type Input,
   list,

@@ -1,9 +1,8 @@
 /** The options of `jwt()`. */
-
+import * as v from 'valibot'
 import { ConfigError } from '../../core/base/errors.ts'
 import { checked, withoutSecret } from '../../core/config/schema/checked.ts'
 import { from, variable } from '../../core/config/schema/credentials.ts'
-import * as v from '../../core/config/schema/schema.ts'
 import {
   type Input,
   list,
@@ -14,7 +13,7 @@ import {
 } from '../../core/config/schema/shapes.ts'
 
 const nonEmptyStrings = list(
-  v.pipe(v.string('a non-empty string'), v.minLength<string>(1, 'a non-empty string')),
+  v.pipe(v.string('a non-empty string'), v.nonEmpty('a non-empty string')),
 )
 
 const symmetric = ['HS256', 'HS384', 'HS512']

@@ -1,5 +1,5 @@
 /** The fields of a policy that `leases()` adds. */
-import * as v from '../../core/config/schema/schema.ts'
+import * as v from 'valibot'
 import {
   duration,
   type Input,

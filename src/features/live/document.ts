@@ -1,5 +1,5 @@
+import * as v from 'valibot'
 import { parse } from '../../core/config/parse.ts'
-import * as v from '../../core/config/schema/schema.ts'
 import { object } from '../../core/config/schema/shapes.ts'
 
 /** The fields of a live document. Their values are checked together with the configuration, which supplies missing fields. */

@@ -1,5 +1,5 @@
 /** The field of a configuration that `live()` adds. */
-import * as v from '../../core/config/schema/schema.ts'
+import * as v from 'valibot'
 import {
   duration,
   type Input,

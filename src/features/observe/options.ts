@@ -1,8 +1,7 @@
 /** The options of `observe()`. */
-
+import * as v from 'valibot'
 import { ConfigError } from '../../core/base/errors.ts'
 import { checked } from '../../core/config/schema/checked.ts'
-import * as v from '../../core/config/schema/schema.ts'
 import {
   duration,
   type Input,
@@ -44,8 +43,8 @@ const webhookFields = () => ({
         ),
         'a list of percentages',
       ),
-      v.minLength<number[]>(1, 'at least one percentage'),
-      v.maxLength<number[]>(10, 'at most 10 percentages'),
+      v.minLength(1, 'at least one percentage'),
+      v.maxLength(10, 'at most 10 percentages'),
     ),
     [80, 90, 100],
   ),

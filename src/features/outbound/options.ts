@@ -1,10 +1,9 @@
 /** The options of `outbound()`, checked. */
-
+import * as v from 'valibot'
 import { ConfigError, type ConfigProblem } from '../../core/base/errors.ts'
 import type { ConfigOptions, PolicyOptions } from '../../core/config/options.ts'
 import { type Config, parseConfig } from '../../core/config/parse.ts'
 import { checked, problemAt } from '../../core/config/schema/checked.ts'
-import * as v from '../../core/config/schema/schema.ts'
 import { type Input, object, timeout, whole } from '../../core/config/schema/shapes.ts'
 import { concurrency } from '../concurrency/index.ts'
 import { slidingLog } from '../sliding-log/index.ts'

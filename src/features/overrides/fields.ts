@@ -1,5 +1,5 @@
 /** The fields of a policy that `overrides()` adds. */
-import * as v from '../../core/config/schema/schema.ts'
+import * as v from 'valibot'
 import { flag } from '../../core/config/schema/shapes.ts'
 
 export const fields = () => ({

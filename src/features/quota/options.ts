@@ -1,9 +1,8 @@
 /** The options of `quota()`. */
-
+import * as v from 'valibot'
 import { ConfigError } from '../../core/base/errors.ts'
 import { checked } from '../../core/config/schema/checked.ts'
 import { type Policy, policy } from '../../core/config/schema/policy.ts'
-import * as v from '../../core/config/schema/schema.ts'
 import {
   duration,
   type Input,

@@ -1,6 +1,6 @@
+import * as v from 'valibot'
 import type { FeatureDeclaration } from '../../core/config/feature.ts'
 import { refusalFields } from '../../core/config/schema/refusal-fields.ts'
-import * as v from '../../core/config/schema/schema.ts'
 import { isObject } from '../../core/config/schema/shapes.ts'
 
 /** Reports each problem of the refusals of a configuration and of its policies. */

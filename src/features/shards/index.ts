@@ -1,26 +1,23 @@
 /** `sluice/shards`: several databases, each with a part of the clients, and Redis Cluster. */
-
+import * as v from 'valibot'
 import { ConfigError } from '../../core/base/errors.ts'
 import { checked } from '../../core/config/schema/checked.ts'
-import * as v from '../../core/config/schema/schema.ts'
-import { object, shortName } from '../../core/config/schema/shapes.ts'
+import { shortName } from '../../core/config/schema/shapes.ts'
 import type { Feature } from '../../core/feature.ts'
 import { bySlot, createCluster } from './cluster.ts'
 import { createShards } from './split-store.ts'
 
-const schema = object(
-  () => ({
-    shards: v.pipe(
-      v.array(shortName, 'a list of names'),
-      v.minLength<string[]>(1, 'at least one name'),
-      v.maxLength<string[]>(64, 'at most 64 names'),
+const schema = v.object({
+  shards: v.pipe(
+    v.array(shortName, 'a list of names'),
+    v.minLength(1, 'at least one name'),
+    v.maxLength(64, 'at most 64 names'),
+    v.checkItems(
+      (name, index, names) => names.indexOf(name) === index,
+      'a name that no other shard has',
     ),
-  }),
-  ({ shards = [] }, problem) =>
-    shards.forEach((name, index) => {
-      if (shards.indexOf(name) < index) problem(['shards', index], 'a name that no other shard has')
-    }),
-)
+  ),
+})
 
 /**
  * Distributes the clients over several databases.

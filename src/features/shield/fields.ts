@@ -1,8 +1,7 @@
 /** The field of a configuration that `shield()` adds. */
-
+import * as v from 'valibot'
 import { parseDuration } from '../../core/base/duration.ts'
 import { type Key, type KeyPart, key } from '../../core/config/schema/key.ts'
-import * as v from '../../core/config/schema/schema.ts'
 import {
   accept,
   type Input,

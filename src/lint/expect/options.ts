@@ -1,11 +1,10 @@
 /** The schema of `expect`. */
-
+import * as v from 'valibot'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import { type Checked, checked } from '../../core/config/schema/checked.ts'
 import { condition } from '../../core/config/schema/condition.ts'
 import type { ExpectOptions, PlainKey } from '../../core/config/schema/expect.ts'
 import { type KeyPart, key } from '../../core/config/schema/key.ts'
-import * as v from '../../core/config/schema/schema.ts'
 import { duration, list, named, object, whole } from '../../core/config/schema/shapes.ts'
 
 const fields = () => ({

@@ -1,9 +1,8 @@
 /** `sluice/durable-objects`: counts in Durable Objects of Cloudflare, without a database. */
-
+import * as v from 'valibot'
 import type { OwnStore, StoreClient } from '../../core/base/commands.ts'
 import { ConfigError } from '../../core/base/errors.ts'
 import { checked } from '../../core/config/schema/checked.ts'
-import * as v from '../../core/config/schema/schema.ts'
 import { type Input, object, oneOf, pattern } from '../../core/config/schema/shapes.ts'
 import type { Store } from '../../core/connection/store.ts'
 import { createObjectStore } from './objects.ts'

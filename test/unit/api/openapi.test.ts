@@ -54,7 +54,7 @@ describe('the examples of the description', () => {
 
   test.each(examples)('The example of the operation %s is a valid %s.', (_, name, value) => {
     expect(byJsonSchema(name)(value)).toBe(true)
-    const result = v.safeParse(schemas[name] as v.GenericSchema, value)
+    const result = v.safeParse(schemas[name], value)
     expect(result.issues ?? []).toEqual([])
     // Answers have no fields outside of their schema.
     if (!['Ban', 'Override'].includes(name)) expect(result.output).toEqual(value)

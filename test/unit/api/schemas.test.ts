@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import type { GenericSchema } from 'valibot'
 import { describe, expect, test } from 'vitest'
 import type { schemas } from '../../../dev/openapi/schemas.ts'
 import * as api from '../../../src/api/schema.ts'
@@ -6,7 +7,6 @@ import { hasDotSegment } from '../../../src/core/base/dot-segment.ts'
 import { parseDuration } from '../../../src/core/base/duration.ts'
 import { networkRange } from '../../../src/core/base/ip.ts'
 import { checked } from '../../../src/core/config/schema/checked.ts'
-import type { GenericSchema } from '../../../src/core/config/schema/schema.ts'
 import { byJsonSchema } from '../../support/json-schema.ts'
 import { isLong } from '../../support/long.ts'
 import { shortestRun } from '../../support/shortest-run.ts'
@@ -164,7 +164,7 @@ function isBeyond(body: unknown): boolean {
     Object.values(body).some(isBeyond)
   )
 }
-/** Header fields of these names are dropped, because a record has no names of prototypes. */
+/** Header fields of these names are dropped, because valibot ignores them to protect prototypes. */
 const isDropped = (body: unknown) =>
   /"(__proto__|constructor|prototype)":/.test(JSON.stringify(body))
 

@@ -1,5 +1,5 @@
+import * as v from 'valibot'
 import type { ConfigProblem } from '../../base/errors.ts'
-import * as v from './schema.ts'
 
 /** A schema that parses unknown input into a `T`. */
 export type Schema<T> = v.GenericSchema<unknown, T>

@@ -1,6 +1,6 @@
+import * as v from 'valibot'
 import { networkRange } from '../../base/ip.ts'
 import { isNetworkName } from '../trusted-names.ts'
-import * as v from './schema.ts'
 import { either, type Input, isObject, list, object, pattern, whole } from './shapes.ts'
 
 /** A number of proxies, or their networks. */

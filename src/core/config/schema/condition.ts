@@ -1,5 +1,5 @@
+import * as v from 'valibot'
 import { networkRange } from '../../base/ip.ts'
-import * as v from './schema.ts'
 import {
   either,
   type Input,
@@ -18,7 +18,7 @@ const value = pattern(
   /^(?!\**$)\*?[^*]*\*?$/,
 )
 
-/** Excludes the names that a record drops, because a condition that loses its field would match every request. */
+/** Excludes the names that valibot drops from a record, because a condition that loses its field would match every request. */
 const FIELD_NAME = /^(?!(__proto__|prototype|constructor)$)[\w!#$%&'*+.^`|~-]+$/
 const NAME = /^(?!(__proto__|prototype|constructor)$)./s
 

@@ -1,3 +1,4 @@
+import * as v from 'valibot'
 import type { StoreClient } from '../../base/commands.ts'
 import type { CheckedConfig, FeatureDeclaration, FeatureFields } from '../feature.ts'
 import { checkNeeds, inGateway } from '../needs.ts'
@@ -14,7 +15,6 @@ import { keysOfAll, MAX_KEYS } from './keys-in-redis.ts'
 import { tables } from './plan.ts'
 import { callers, type Policy, type PolicyOptions, policy } from './policy.ts'
 import { type Refusal, type RefusalInput, refusal } from './refusal.ts'
-import * as v from './schema.ts'
 import {
   type AddProblem,
   accept,
@@ -97,7 +97,7 @@ const configFields = <Context>() => ({
    */
   policies: v.pipe(
     v.array(policy as v.GenericSchema<PolicyOptions<Context>, ParsedPolicy>, 'a list of policies'),
-    v.maxLength<ParsedPolicy[]>(MAX_KEYS, `at most ${MAX_KEYS} policies`),
+    v.maxLength(MAX_KEYS, `at most ${MAX_KEYS} policies`),
   ),
   /** An entry or a list of entries for requests that skip all policies, or the policies named in the entry. Defaults to none. */
   allow: v.optional(list(named<AllowOptions>()(allow), 0), []),

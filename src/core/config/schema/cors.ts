@@ -1,4 +1,4 @@
-import * as v from './schema.ts'
+import * as v from 'valibot'
 import { flag, type Input, list, type Named, named, object } from './shapes.ts'
 
 const origin = v.pipe(

@@ -1,5 +1,5 @@
+import * as v from 'valibot'
 import { type Condition, conditionFields } from './condition.ts'
-import * as v from './schema.ts'
 import {
   either,
   flag,

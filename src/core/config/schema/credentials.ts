@@ -1,4 +1,4 @@
-import * as v from './schema.ts'
+import * as v from 'valibot'
 import { type Input, list, type Named, named, object, pattern } from './shapes.ts'
 
 /** A place that a credential is read from. `bearer` is `Authorization: Bearer …`. */

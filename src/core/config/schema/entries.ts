@@ -1,7 +1,6 @@
 /** Values that a function of another entry of the package makes. */
-
+import * as v from 'valibot'
 import type { FeatureDeclaration } from '../feature.ts'
-import * as v from './schema.ts'
 
 /** Accepts the result of the function, by one of its members. */
 export const madeBy = <T>(name: string, member: keyof T & string) =>

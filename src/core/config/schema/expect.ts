@@ -1,9 +1,8 @@
 /** The type of expectations. Their schema is in src/lint/expect, so that a Worker's bundle does not contain it. */
-
+import * as v from 'valibot'
 import type { Duration } from '../../base/duration.ts'
 import type { MatchOptions } from './condition.ts'
 import type { KeySource } from './key.ts'
-import * as v from './schema.ts'
 
 /** A source of a key that is text or an address, and no function. */
 export type PlainKey = Exclude<KeySource, (context: never) => unknown>

@@ -1,4 +1,4 @@
-import * as v from './schema.ts'
+import * as v from 'valibot'
 import { either, isObject, object, oneOf, pattern } from './shapes.ts'
 
 /** The header names of each set, by the value that they report. */

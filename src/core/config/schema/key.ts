@@ -1,4 +1,4 @@
-import * as v from './schema.ts'
+import * as v from 'valibot'
 import { either, isObject, list, object, pattern, whole } from './shapes.ts'
 
 /**

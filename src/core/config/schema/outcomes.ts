@@ -1,4 +1,4 @@
-import * as v from './schema.ts'
+import * as v from 'valibot'
 import { list } from './shapes.ts'
 
 /** A status such as `401`, a class such as `'4xx'`, or a range such as `'400-403'`. */

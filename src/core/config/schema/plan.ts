@@ -1,5 +1,5 @@
+import * as v from 'valibot'
 import { type KeySource, oneKey } from './key.ts'
-import * as v from './schema.ts'
 import { either, isObject, object, pattern, whole } from './shapes.ts'
 
 export type PlanOptions<Context = unknown> =
@@ -18,7 +18,7 @@ export const plan = either(
 
 export type PlanSource = v.InferOutput<typeof plan>
 
-/** An object by names. Reports the names that a record would drop silently. */
+/** An object by names. Reports the names that valibot would silently drop from a record. */
 const byName = <I, O>(
   expected: string,
   names: v.GenericSchema<string, string>,

@@ -1,3 +1,4 @@
+import * as v from 'valibot'
 import { type CalendarUnit, isTimeZone } from '../../base/calendar.ts'
 import { tagOf } from '../../base/tag.ts'
 import { type OwnedFields, opaque, owners } from '../owners.ts'
@@ -16,7 +17,6 @@ import { countOnly } from './outcomes.ts'
 import { limits, type PlanOptions, type PlanSource, plan } from './plan.ts'
 import { type Refusal, type RefusalInput, refusal } from './refusal.ts'
 import { reserve } from './reserve.ts'
-import * as v from './schema.ts'
 import {
   type AddProblem,
   accept,
@@ -233,8 +233,7 @@ export interface CallerOptions extends Input<ReturnType<typeof callerFields>>, N
 export const callers = named<CallerOptions>()(
   v.pipe(
     object(callerFields, (input, problem) => checkQuota(input, problem)),
-    v.transform((quota): PolicyOptions => ({ ...quota, name: 'api-callers', key: 'global' })),
-    policy,
+    v.transform((quota) => v.parse(policy, { ...quota, name: 'api-callers', key: 'global' })),
   ),
 )
 

@@ -1,5 +1,5 @@
 /** The fields of a refusal. Only `sluice/refusals` and the linter import this file, so that other Workers have none of it. */
-import * as v from './schema.ts'
+import * as v from 'valibot'
 import { either, type Input, type Named, named, object, pattern, whole } from './shapes.ts'
 
 /** The names of the placeholders, such as `{{limit}}`. */

@@ -1,6 +1,6 @@
+import * as v from 'valibot'
 import type { Decision } from '../../base/decision.ts'
 import type { ErrorFormat, RefusalOptions } from './refusal-fields.ts'
-import * as v from './schema.ts'
 import { isObject } from './shapes.ts'
 
 /** Makes the response to a refused request. The context is the argument of key functions. */

@@ -1,5 +1,5 @@
+import * as v from 'valibot'
 import { condition } from './condition.ts'
-import * as v from './schema.ts'
 import { type Input, type Named, named, object } from './shapes.ts'
 
 const fields = () => ({

@@ -1,9 +1,7 @@
 /** Building blocks of the schemas of configurations and of decision API bodies. Each message describes the expected values. */
+import * as v from 'valibot'
 import { type Duration, parseDuration } from '../../base/duration.ts'
 import type { FindingCode } from '../findings.ts'
-import * as v from './schema.ts'
-
-export { type AddProblem, isObject } from './schema.ts'
 
 export const MAX_UNITS = 2 ** 51
 
@@ -40,8 +38,8 @@ export const pattern = <T extends string = string>(expected: string, regex: RegE
 
 /** A string of `least` to `most` characters. `regex` must have no flags, because JSON Schema has none. */
 export function text(expected: string, least: number, most: number, regex?: RegExp) {
-  const sized = v.pipe(v.string(), v.minLength<string>(least), v.maxLength<string>(most))
-  return says(expected, regex ? v.pipe(sized, v.regex(regex)) : sized)
+  const sized = v.pipe(v.string(), v.minLength(least), v.maxLength(most))
+  return says(expected, regex ? (v.pipe(sized, v.regex(regex)) as unknown as typeof sized) : sized)
 }
 
 export const oneOf = <const T extends string>(...values: T[]) =>
@@ -97,7 +95,7 @@ export const list = <I, O>(schema: v.GenericSchema<I, O>, least = 1) =>
     v.custom<I | I[]>(() => true),
     v.transform((input) => (Array.isArray(input) ? input : [input])),
     v.array(schema),
-    v.minLength<O[]>(least, 'at least one value'),
+    v.minLength<O[], number, string>(least, 'at least one value'),
   )
 
 /** Codes of findings. The linter itself reports unknown ones, so that the Worker's bundle does not contain the codes. */
@@ -121,8 +119,17 @@ function once<T>(make: () => T): () => T {
   return () => (made ??= make())
 }
 
+export const isObject = (input: unknown): input is Record<string, unknown> =>
+  typeof input === 'object' && input !== null && !Array.isArray(input)
+
 /** Upper bound of the unknown fields of one object that are reported. A hostile body may have thousands. */
 const MAX_UNKNOWN = 20
+
+/**
+ * Reports a problem of a field, or of a value in it.
+ * @param isKey true if the problem is the name of the field
+ */
+export type AddProblem = (path: (string | number)[], expected: string, isKey?: boolean) => void
 
 /**
  * An object with exactly these fields, which are built when the first value needs them. Each unknown field is a problem of its own.
@@ -133,36 +140,54 @@ export function object<const E extends v.ObjectEntries>(
   fields: () => E,
   relations?: (
     valid: Partial<Output<E>>,
-    problem: v.AddProblem,
+    problem: AddProblem,
     all: Record<string, unknown>,
   ) => void,
   misplaced: Record<string, string> = {},
 ): v.GenericSchema<Input<E>, Output<E>> {
-  const entriesOf = once(fields)
-  const schema = v.container<Record<string, unknown>, Input<E>, Output<E>>(
-    'object',
-    {},
-    v.isObject,
-    'an object',
-    (input, { parse, report }) => {
-      const entries = entriesOf()
-      const all: Record<string, unknown> = {}
-      const valid: Record<string, unknown> = {}
-      for (const [name, entry] of Object.entries(entries)) {
-        const { value, isValid } = parse(entry, name, input[name])
-        all[name] = value
-        if (isValid) valid[name] = value
-      }
-      const others = Object.keys(input).filter((name) => !Object.hasOwn(entries, name))
-      for (const name of others.slice(0, MAX_UNKNOWN)) {
-        const known = `one of the fields ${Object.keys(entries).join(', ')}`
-        report([name], Object.hasOwn(misplaced, name) ? misplaced[name]! : known)
-      }
-      relations?.(valid as Partial<Output<E>>, report, all)
-      return all
-    },
+  const parts = once(() => {
+    const entries = fields()
+    const names = Object.keys(entries)
+    const blank = Object.fromEntries(names.map((name) => [name, undefined]))
+    return { entries, names, blank, known: v.object(entries) }
+  })
+  const withUnknown = (input: unknown) => {
+    const { entries, names, known } = parts()
+    const others = Object.keys(input as object).filter((name) => !names.includes(name))
+    if (others.length === 0) return known
+    const unknown = v.never(`one of the fields ${names.join(', ')}`)
+    const refused = others
+      .slice(0, MAX_UNKNOWN)
+      .map((name): [string, v.GenericSchema] => [
+        name,
+        Object.hasOwn(misplaced, name) ? v.never(misplaced[name]) : unknown,
+      ])
+    return v.object({ ...entries, ...Object.fromEntries(refused) })
+  }
+  const schema = v.pipe(
+    v.custom<object>(isObject, 'an object'),
+    v.transform((input) => ({ ...parts().blank, ...input })), // so that a missing field fails with its own message
+    v.lazy(withUnknown),
+    v.rawCheck<object>(({ dataset, addIssue }) => {
+      const { value, issues } = dataset
+      if (!relations || !isObject(value)) return
+      const wrong = new Set(issues?.map(({ path }) => path?.[0].key))
+      const valid = Object.entries(value).filter(([name]) => !wrong.has(name))
+      const item = { type: 'unknown', input: value, value: undefined } as const
+      relations(
+        Object.fromEntries(valid) as Partial<Output<E>>,
+        (path, message, isKey) => {
+          const origin = isKey ? 'key' : 'value'
+          addIssue({
+            message,
+            path: path.map((key) => ({ ...item, origin, key })) as [v.UnknownPathItem],
+          })
+        },
+        value,
+      )
+    }),
   )
-  return described(schema, entriesOf)
+  return described(schema as v.GenericSchema, () => parts().entries) as never
 }
 
 /** One of two schemas, chosen by the input. Only the problems of the chosen schema are reported. */
@@ -188,5 +213,5 @@ export const listOf = <I, O>(item: v.GenericSchema<I, O>, most: number, what: st
   first(
     (input) => Array.isArray(input) && input.length >= 1 && input.length <= most,
     `1 to ${most} ${what}`,
-    v.pipe(v.array(item), v.minLength<O[]>(1), v.maxLength<O[]>(most)),
+    v.pipe(v.array(item), v.minLength(1), v.maxLength(most)),
   )
