@@ -469,6 +469,18 @@ const clientMutants: Mutant[] = [
 const lint = (file: string) => mutantsOf(`src/lint/${file}.ts`, 'test/unit/lint')
 
 const lintMutants: Mutant[] = [
+  lint('counters')(
+    'compares counters with readable keys to counters with hashed keys',
+    'config.hashKeys, name, key',
+    'name, key',
+    'counters',
+  ),
+  lint('counters')(
+    'finds a penalty in only one configuration',
+    'if (one.penalty && other.penalty) terms',
+    'if (one.penalty || other.penalty) terms',
+    'counters',
+  ),
   lint('covers')(
     '*.a.test covers xa.test',
     'narrow.endsWith(wide.slice(1))',

@@ -11,7 +11,6 @@ const shield = mutantsOf('src/features/shield/shield.ts', 'test/unit/features/sh
 const beforeShield = mutantsOf('src/core/decide/decide.ts', 'test/unit/features/shield')
 const operation = mutantsOf('src/core/decide/operate.ts', unit)
 const creation = mutantsOf('src/core/create.ts', unit)
-const conflicts = mutantsOf('src/core/decide/counter-conflicts.ts', unit)
 const live = mutantsOf('src/features/live/live.ts', 'test/unit/features/live')
 const changes = mutantsOf('src/features/overrides/documents.ts', 'test/unit/features/overrides')
 
@@ -381,19 +380,6 @@ export const limiterMutants: Mutant[] = [
     "if (code !== 'circuit-open') log('store-error'",
     "log('store-error'",
     'create',
-  ),
-
-  conflicts(
-    'compares counters with readable keys to counters with hashed keys',
-    '[namespace, databasesOf(config), hashKeys, name, key]',
-    '[namespace, databasesOf(config), name, key]',
-    'counter-conflicts',
-  ),
-  conflicts(
-    'refuses a penalty in only one configuration',
-    'if (one.penalty && other.penalty) terms',
-    'if (one.penalty || other.penalty) terms',
-    'counter-conflicts',
   ),
 
   live(

@@ -16,7 +16,6 @@ import {
   type UpstashStore,
 } from './connection/upstash/upstash.ts'
 import { missingDatabases, notConfigured } from './decide/configured.ts'
-import { checkCounterConflicts } from './decide/counter-conflicts.ts'
 import { databaseFrom } from './decide/database.ts'
 import { createDenialCache } from './decide/denial-cache.ts'
 import { type FallbackOptions, withFallback } from './decide/fallback.ts'
@@ -63,7 +62,6 @@ export function createLimiter(
   const parse = (options: object) =>
     parseConfig(options, byDefault, (config) => checkHost(config, options, lacks))
   const config = parse(options)
-  checkCounterConflicts(config)
   const log = createLog()
   const stages = stagesOf({ config, log }, featuresOf(config, byDefault), lua)
   return {

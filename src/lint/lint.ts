@@ -1,16 +1,17 @@
 import { ConfigError } from '../core/base/errors.ts'
 import { type Finding, type FindingCode, findingCodes } from '../core/config/findings.ts'
 import type { ConfigOptions } from '../core/config/options.ts'
-import { parseConfig } from '../core/config/parse.ts'
+import { type Config, parseConfig } from '../core/config/parse.ts'
 import { show } from '../core/config/schema/checked.ts'
 import { inGateway } from '../features/in-gateway.ts'
 import { bodyWithoutOrigin, neverABody, smallChunk, unreadableBody } from './bodies.ts'
 import { botConditions, botConditionsInList } from './bots.ts'
 import { claimOfOtherKey } from './claims.ts'
+import { sharedCounters } from './counters.ts'
 import { configDurations, policyDurations } from './durations.ts'
 import { failedExpectations } from './expect/expectations.ts'
 import { expectationsOf } from './expect/options.ts'
-import { type ConfigRule, type Facts, type Found, listed } from './facts.ts'
+import { type ConfigRule, type Facts, type Found, listed, type PolicyRule } from './facts.ts'
 import { neverApplies, neverRefuses } from './idle.ts'
 import { spoofableList, takesAll } from './lists.ts'
 import { unknownMethods, unknownMethodsInList } from './methods.ts'
@@ -49,10 +50,12 @@ const configRules = [noPolicies, configDurations, unknownPlans, refusalOfConfig,
 /**
  * Finds mistakes and probable mistakes in a configuration. docs/reference/linter.md describes each code. Takes the options of the Worker
  * or of the middleware as written. If they do not parse, the findings are the problems of the parser.
+ * @param others the options of the other limiters of the app, whose policies may share a counter with those of `options`
  * @example
  * expect(lint({ policies })).toEqual([]) // in the tests of your own app
  */
-export const lint = (options: unknown): Finding[] => findingsOf(options, [])
+export const lint = (options: unknown, ...others: unknown[]): Finding[] =>
+  findingsOf(options, [], others)
 
 /**
  * Returns the findings of `lint` and those that concern only a deployed Worker. `npm run check` uses it.
@@ -72,14 +75,29 @@ const NO_ORIGIN: Found = {
   hint: "Set origin to 'zone' or to the URL of the origin. If the variable ORIGIN is set elsewhere, or an app answers (rateLimiter, createSluice), write accept: 'no-origin'.",
 }
 
-function findingsOf(options: unknown, workerRules: ConfigRule[]): Finding[] {
+function findingsOf(
+  options: unknown,
+  workerRules: ConfigRule[],
+  others: unknown[] = [],
+): Finding[] {
   try {
     const config = parseConfig(options, inGateway)
     const { problems } = expectationsOf(options as ConfigOptions)
     if (problems) throw new ConfigError(problems)
-    return findingsIn({ config, written: options as ConfigOptions }, workerRules)
+    const facts = { config, written: options as ConfigOptions }
+    return findingsIn(facts, workerRules, sharedCounters(others.flatMap(parsed)))
   } catch (error) {
     return problemsOf(error)
+  }
+}
+
+/** A configuration, or nothing if it has an error. */
+function parsed(options: unknown): Config[] {
+  try {
+    return [parseConfig(options, inGateway)]
+  } catch (error) {
+    problemsOf(error)
+    return []
   }
 }
 
@@ -99,12 +117,12 @@ export function problemsOf(error: unknown): Finding[] {
   })
 }
 
-function findingsIn(facts: Facts, workerRules: ConfigRule[]): Finding[] {
+function findingsIn(facts: Facts, workerRules: ConfigRule[], shared: PolicyRule): Finding[] {
   const { policies, accept, shield } = facts.config
   return [
     ...policies.flatMap((policy, index) => {
       const at = `policies[${index}]`
-      const found = policyRules.flatMap((rule) => rule(policy, at, facts))
+      const found = [...policyRules, shared].flatMap((rule) => rule(policy, at, facts))
       return notAccepted(found, policy.accept, `${at}.`)
     }),
     ...listed(facts).flatMap((entry) => {

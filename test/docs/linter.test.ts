@@ -15,13 +15,14 @@ const findings = [
 ].map(([, code, broken, fixed]) => [code!, broken!, fixed!] as const)
 
 /** The codes of the findings in the fields of a configuration. An example leaves out the origin, unless it is about the origin. */
-function codesOf(fields: string, code: string): string[] {
-  const options = {
+function codesOf(example: string, code: string): string[] {
+  const [options, ...others] = example.split('// beside\n').map((fields) => ({
     ...(code !== 'no-origin' && { origin: 'zone' }),
     ...(!fields.includes('policies:') && { policies }),
     ...evaluate(`return {${fields}}`),
-  }
-  return lintWorker(options).map((finding) => finding.code)
+  }))
+  const found = others.length > 0 ? lint(options, ...others) : lintWorker(options)
+  return found.map((finding) => finding.code)
 }
 
 test('Every finding has an example.', () => {

@@ -32,6 +32,7 @@ export const findingCodes = [
   'expectation-fails',
   'never-applies',
   'never-refuses',
+  'shared-counter',
 ] as const
 
 /** The code of a finding that a configuration may accept. */
