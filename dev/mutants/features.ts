@@ -249,6 +249,18 @@ const bodiesMutants: Mutant[] = [
     '',
     'quota',
   ),
+  canonical(
+    'a value that JSON does not have throws',
+    "isCanonical &&= value === null || typeof value === 'boolean'",
+    'isCanonical &&= true',
+    'canonical-json',
+  ),
+  quotaEndpoint(
+    'a policy may have the name of the limit on the endpoint',
+    'if (index < 0) return',
+    'return',
+    'quota',
+  ),
   canonical('members keep their order', '.sort()', '', 'canonical-json'),
   canonical(
     'half a surrogate pair is a text',

@@ -1,3 +1,4 @@
+import { banListMutants } from './ban-list.ts'
 import { bridgeMutants } from './bridge.ts'
 import { compiledMutants } from './compiled.ts'
 import { configMutants } from './config.ts'
@@ -22,6 +23,7 @@ export const mutants: Mutant[] = [
   ...compiledMutants,
   ...configMutants,
   ...devMutants,
+  ...banListMutants,
   ...featuresMutants,
   ...gatewayMutants,
   ...httpMutants,

@@ -97,7 +97,16 @@ export function quota(options: QuotaOptions = {}): Feature {
     return withCors(response, origin, limiter.config, { own: true })
   }
 
-  return { name: 'quota', compile: () => ({ handlers: [handler] }) }
+  return {
+    name: 'quota',
+    check({ policies }, problem) {
+      const index = policies.findIndex((policy) => policy?.name === limit.name)
+      if (index < 0) return
+      const expected = `another name than ${JSON.stringify(limit.name)}, which is that of the limit on ${endpoint}`
+      problem(['policies', index, 'name'], expected)
+    },
+    compile: () => ({ handlers: [handler] }),
+  }
 }
 
 function quotaOf(state: LimitState): CallerQuota {

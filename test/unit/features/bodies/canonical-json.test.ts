@@ -87,6 +87,14 @@ property('The order of members and white space change nothing.', json, async (va
   expect(canonical(JSON.stringify(reversed(value), null, 2))).toBe(canonicalJson(value))
 })
 
+// A body parser of an app may return more than JSON has.
+test.each([1n, { a: [1n] }, undefined, { a: undefined }, Symbol('a'), () => 1])(
+  'The value %o, which JSON does not have, has no canonical form.',
+  (value) => {
+    expect(canonicalJson(value)).toBeUndefined()
+  },
+)
+
 // A body parser of an app sets no bound on levels, as `JSON.parse` does not.
 test('A value that is nested too deep has no canonical form.', () => {
   const lists = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)

@@ -212,6 +212,14 @@ test.each([
   expect(() => quota(options as never)).toThrow(field)
 })
 
+test('A policy cannot have the name of the limit on the endpoint. Without quota() it can.', () => {
+  const policies = [policy('per-ip'), policy('sluice-quota')]
+  expect(() => parseConfig({ policies, use: [quota({ path: '/_sluice/left' })] })).toThrow(
+    'policies[1].name: expected another name than "sluice-quota", which is that of the limit on /_sluice/left, got "sluice-quota"',
+  )
+  expect(parseConfig({ policies }).policies).toHaveLength(2)
+})
+
 describe('The conditions of a policy, for a sender', () => {
   const senders = (match: object) => {
     const config = parseConfig({ policies: [policy('a', { match })] })

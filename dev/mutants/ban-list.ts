@@ -1,0 +1,86 @@
+import { type Mutant, mutantsOf } from './mutant.ts'
+
+const folder = 'test/unit/hosts'
+const lua = mutantsOf('lua/ban_list.lua', folder)
+const watch = mutantsOf('src/features/ban-list/watch.ts', folder)
+const list = mutantsOf('src/features/ban-list/list.ts', folder)
+const endpoint = mutantsOf('src/features/ban-list/endpoint.ts', folder)
+const fields = mutantsOf('src/features/bans/fields.ts', folder)
+const by = 'ban-list'
+
+/** Faults in the list of bans. */
+export const banListMutants: Mutant[] = [
+  lua(
+    'the list keeps bans that have ended',
+    "redis.call('ZREMRANGEBYSCORE', key,",
+    "redis.call('ZCOUNT', key,",
+    by,
+  ),
+  lua('the list keeps one ban more', '-10001', '-10002', by),
+  lua(
+    'the latest ends leave first',
+    "'ZREMRANGEBYRANK', key, 0, -10001",
+    "'ZREMRANGEBYRANK', key, 10000, -1",
+    by,
+  ),
+  lua(
+    'the list lives as long as its first ban',
+    "'ZREVRANGE', key, 0, 0",
+    "'ZRANGE', key, 0, 0",
+    by,
+  ),
+  lua('the list never expires', "redis.call('PEXPIRE', key,", "redis.call('TTL', key,", by),
+  lua('a removal adds the subject', "ARGV[place] == '0'", "ARGV[place] == '-'", by),
+  lua('a page has no room for equal ends', 'tied + ARGV[4]', 'ARGV[4]', by),
+  watch('a peek lists a ban', "      if (mode === 'peek') return\n", '', by),
+  watch('each refusal lists the ban again', 'end > 0 && end !== known.get(name)', 'end > 0', by),
+  watch(
+    'a reset keeps the ban in the list',
+    "const isLifted = mode === 'unban' || mode === 'reset'",
+    "const isLifted = mode === 'unban'",
+    by,
+  ),
+  watch('a change that failed is not repeated', 'known.set(nameOf(tag, subject), 0)', '', by),
+  watch('bans without a list are listed', '!penalty || !isListed(penalty)', '!penalty', by),
+  list('the bill of a change lacks a command', '5 + changes.length', '4 + changes.length', by),
+  list('the bill of a page has no clock', 'now === undefined ? 6 : 5', '5', by),
+  list('the list has no namespace', 'recordOf(tag, namespace)', 'recordOf(tag)', by),
+  endpoint(
+    'the last ban of a page begins the next one',
+    'byEnd(cursor, ban) < 0',
+    'byEnd(cursor, ban) <= 0',
+    by,
+  ),
+  endpoint(
+    'equal ends have no order',
+    'one.subject < other.subject ? 1 : one.subject > other.subject ? -1 : 0',
+    '0',
+    by,
+  ),
+  endpoint('a full page has a next one', 'later.length > PAGE &&', 'later.length >= PAGE &&', by),
+  endpoint(
+    'a ban that was lifted is an entry',
+    'rests.push(reply.states[0]![0]!.bannedForMs ?? 0)',
+    'rests.push(reply.states[0]![0]!.bannedForMs ?? 1)',
+    by,
+  ),
+  endpoint(
+    'a ban that was lifted stays in the list',
+    'runtime.waitUntil(forget(ended, set, decidedAt))',
+    '',
+    by,
+  ),
+  endpoint('the total has bans that were lifted', ' - ended.length', '', by),
+  endpoint(
+    'a policy without list has an empty one',
+    '!penalty || !isListed(penalty)',
+    '!penalty',
+    by,
+  ),
+  fields(
+    'the bans of operators are not listed',
+    'list ?? after === NEVER.after',
+    'list ?? false',
+    by,
+  ),
+]
