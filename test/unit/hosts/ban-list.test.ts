@@ -189,6 +189,34 @@ describe('the list', () => {
   })
 })
 
+// A reader also removes what it finds lifted, so these tests look into the set before the first one.
+describe('the set, without a reader', () => {
+  test.each(['unban', 'reset'])(
+    'A ban leaves it by %s, and the last one leaves no set.',
+    async (operation) => {
+      const ips = [newIp(), newIp()]
+      for (const ip of ips) await operate('manual', 'ban', { key: ip, for: '1h' })
+      const name = await key()
+      await operate('manual', operation, { key: ips[0]! })
+      expect(await redis.zCard(name)).toBe(1)
+      await operate('manual', operation, { key: ips[1]! })
+      expect(await redis.exists(name)).toBe(0)
+    },
+  )
+
+  test('A new ban removes those that have ended.', async () => {
+    await operate('manual', 'ban', { key: newIp(), for: '10m' })
+    clock.advance(600_000)
+    await operate('manual', 'ban', { key: newIp(), for: '10m' })
+    expect(await redis.zCard(await key())).toBe(1)
+  })
+
+  test('A policy whose penalty has no list has none.', async () => {
+    await operate('quiet', 'ban', { key: newIp(), for: '1h' })
+    expect(await redis.keys('*:bans')).toEqual([])
+  })
+})
+
 describe('the records decide', () => {
   test('A ban that another deployment has lifted is not listed, and leaves the list.', async () => {
     const ip = newIp()

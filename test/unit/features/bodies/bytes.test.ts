@@ -86,6 +86,17 @@ describe('A body that is broken off', () => {
     await turn()
     expect(one.isCancelled()).toBe(true)
   })
+
+  test('by the client does not cost a part that has not passed.', async () => {
+    const one = streamed(limit, {})!
+    const reader = one.response.body!.getReader()
+    one.write('1234')
+    await reader.read()
+    one.write('567')
+    await turn()
+    await reader.cancel()
+    expect(await one.kept).toEqual([4])
+  })
 })
 
 test('One response is charged its bytes by one policy and its tokens by another.', async () => {
