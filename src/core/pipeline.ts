@@ -1,6 +1,7 @@
 /** The life of a request in four steps: view, match, decide, settle. */
 import type { Decision } from './base/decision.ts'
 import { ConfigError } from './base/errors.ts'
+import { type Soon, whenKnown } from './base/when-known.ts'
 import { withResolvers } from './base/with-resolvers.ts'
 import type { Policy } from './config/parse.ts'
 import type { Limiter } from './create.ts'
@@ -36,7 +37,7 @@ export interface CheckedRequest {
   /** True if the request may pass: it is admitted, and Sluice does not answer it itself. */
   passes: boolean
   /** Makes the response to a request that does not pass, with the fields of the decision. */
-  refuse: () => Promise<Response>
+  refuse: () => Soon<Response>
   /** True if the cost is in the body of the response. */
   isRead: boolean
   /** Adds the fields of the decision to the response to an admitted request, and settles charges by it. Call it once. */
@@ -132,14 +133,16 @@ export async function checkRequest(
     passes,
     view,
     speculative,
-    refuse: async () => {
+    refuse() {
       if (decision.allowed) return withFields(new Response(null, { status: 204, headers: noStore }))
       const standard = refusal(told, decisionFields(told, config))
       const context = () => view.context
-      const answer = await refuse(told, request, rules.config, stages, log, context, standard)
-      if (answer !== standard) return withFields(answer)
-      const complete = config.cors ? withCors(answer, origin, config, { own }) : answer
-      return withReport(complete)
+      const complete = (answer: Response) => {
+        if (answer !== standard) return withFields(answer)
+        return withReport(config.cors ? withCors(answer, origin, config, { own }) : answer)
+      }
+      const refusing = refuse(told, request, rules.config, stages, log, context, standard)
+      return whenKnown(refusing, complete)
     },
     isRead: charges !== undefined && [...charges.keys()].some(({ policy }) => readsBody(policy)),
     finish: (response) =>
@@ -195,7 +198,7 @@ const answered = (answer: Response, view: RequestView): CheckedRequest => ({
   view,
   speculative: undefined,
   passes: false,
-  refuse: async () => answer,
+  refuse: () => answer,
   isRead: false,
   finish: (response) => response,
   withFields: (response) => response,

@@ -185,7 +185,7 @@ function matchedBy(policies: (Match | Unmet)[]): Matched {
 }
 
 function isComplete(partitionKey: Part[]): boolean {
-  for (const [, value] of partitionKey) if (value === undefined) return false
+  for (const part of partitionKey) if (part[1] === undefined) return false
   return true
 }
 

@@ -1,6 +1,7 @@
 /** The response to a refused request: that of a policy or of the configuration, or the default. */
 import type { Decision, LimitState } from '../base/decision.ts'
 import type { Log } from '../base/log.ts'
+import type { Soon } from '../base/when-known.ts'
 import type { Config } from '../config/parse.ts'
 import type { ErrorFormat, RefusalOptions } from '../config/schema/refusal-fields.ts'
 import { withChanged } from './own-fields.ts'
@@ -62,7 +63,7 @@ export type RefusalWriter = (
  * @param contextOf makes the argument of a function
  * @param standard the default
  */
-export async function refuse(
+export function refuse(
   decision: Decision,
   request: Request,
   { policies, refusal: ofAll }: Pick<Config, 'policies' | 'refusal'>,
@@ -70,13 +71,14 @@ export async function refuse(
   log: Log,
   contextOf: () => unknown,
   standard = refusal(decision),
-): Promise<Response> {
+): Soon<Response> {
   const limit = leastShare(decision)
   const { by, ...lacking } = decision.denied ?? {}
   // Only a policy lacks a key part. An entry of a list may have the name of a policy.
   const name = Object.keys(lacking).length > 0 ? by : limit?.policy
   const own = policies.find((policy) => policy.name === name)?.refusal ?? ofAll
-  if (own) {
+  if (!own) return standardFor(request, standard)
+  const answering = async () => {
     try {
       const answer = await (typeof own === 'function'
         ? own(decision, await contextOf())
@@ -88,10 +90,15 @@ export async function refuse(
     } catch (error) {
       const advice = 'a refusal function failed or returned no response of status 400 to 599'
       log('refusal-error', (error as Error)?.name ?? '', advice)
+      return standardFor(request, standard)
     }
   }
-  return isBrowser(request.headers.get('accept') ?? '') ? pageOf(standard) : standard
+  return answering()
 }
+
+/** The default, as a page for a browser. */
+const standardFor = ({ headers }: Request, standard: Response) =>
+  isBrowser(headers.get('accept') ?? '') ? pageOf(standard) : standard
 
 /** Adds the fields that every refusal has. */
 const withFields = (answer: Response, decision: Decision) =>

@@ -41,7 +41,8 @@ export function rateLimiter<E extends Env = any>(
       }
       response = checked.finish(c.res)
     } else {
-      response = await checked.refuse()
+      const refusing = checked.refuse()
+      response = refusing instanceof Promise ? await refusing : refusing
       c.set('rateLimit', decision)
       c.res = response
       // Hono has added the fields that earlier middleware set. Those of an outer limiter are merged with the fields of the refusal.

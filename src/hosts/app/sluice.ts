@@ -77,17 +77,32 @@ export function sluiceOf(limiter: Limiter): Sluice {
       }
       const checked = await checkRequest(limiter, request, runtime)
       const { decision, passes: allowed, finish, withFields, settle } = checked
-      return {
+      return new Result({
         allowed,
         decision,
         response: allowed ? undefined : await checked.refuse(),
-        get headers() {
-          return withFields(new Response(null)).headers
-        },
         finish,
         withFields,
         settle,
-      }
+      })
     },
+  }
+}
+
+/** A class, because an object that is made with a getter of its own is slow. */
+class Result implements CheckResult {
+  declare readonly allowed: boolean
+  declare readonly decision: Decision
+  declare readonly response: Response | undefined
+  declare readonly finish: CheckResult['finish']
+  declare readonly withFields: CheckResult['withFields']
+  declare readonly settle: CheckResult['settle']
+
+  constructor(checked: Omit<CheckResult, 'headers'>) {
+    Object.assign(this, checked)
+  }
+
+  get headers(): Headers {
+    return this.withFields(new Response(null)).headers
   }
 }
