@@ -1,9 +1,12 @@
 import type { Description, Try } from './describe.ts'
 
-/** Formats rows as aligned, indented columns. */
-export function table(rows: string[][]): string {
+/**
+ * Formats rows as aligned, indented columns.
+ * @param widest a longer cell moves the rest of its own row, and not the columns of all rows
+ */
+export function table(rows: string[][], widest = Number.POSITIVE_INFINITY): string {
   const widths = (rows[0] ?? []).map((_, column) =>
-    Math.max(...rows.map((row) => row[column]!.length)),
+    Math.max(...rows.map((row) => row[column]!.length).filter((length) => length <= widest)),
   )
   return rows
     .map((row) =>

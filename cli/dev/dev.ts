@@ -25,6 +25,9 @@ const API_TOKEN = 'dev-api-token-0000'
 const OPERATE_TOKEN = 'dev-operate-token-0000'
 const PROXY_TOKEN = 'dev-proxy-token-0000'
 
+/** The address of the dashboard is longer, since it has a token. */
+const WIDEST = 40
+
 const undo: (() => unknown)[] = []
 let stopping = false
 
@@ -289,7 +292,7 @@ async function start({ command, program }: DevOptions): Promise<void> {
   console.log(`
 Sluice is running.
 
-${table(parts)}
+${table(parts, WIDEST)}
 
 ${configured ? policiesText(policies) : 'There is no sluice.config.ts: the Worker contains its policies.'}
 

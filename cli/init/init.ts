@@ -64,6 +64,8 @@ export async function main(args: string[], call: Call): Promise<void> {
   })
   if (mustInstall) rows.unshift([`${installer.name} install`, ''])
   console.log(`\nNext steps:\n\n${table(rows)}`)
+  // Again, since the installation prints many lines.
+  if (plan.needs && old) console.log(`\n${old}`)
 }
 
 /** The oldest Node that wrangler and Vitest run on. */
