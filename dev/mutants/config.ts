@@ -4,9 +4,11 @@ const unit = 'test/unit/core/config'
 const parsing = mutantsOf('src/core/config/parse.ts', unit)
 const checks = mutantsOf('src/core/config/schema/checked.ts', unit)
 const whole = mutantsOf('src/core/config/schema/config.ts', unit)
+const parts = mutantsOf('src/core/config/schema/config-checks.ts', unit)
 const needs = mutantsOf('src/core/config/needs.ts', unit)
 const host = mutantsOf('src/core/config/host.ts', 'test/unit/hosts')
 const policy = mutantsOf('src/core/config/schema/policy.ts', unit)
+const relations = mutantsOf('src/core/config/schema/policy-checks.ts', unit)
 const condition = mutantsOf('src/core/config/schema/condition.ts', unit)
 const outcomes = mutantsOf('src/core/config/schema/outcomes.ts', unit)
 const counting = mutantsOf('src/core/config/schema/outcomes.ts', 'test/unit/core/decide')
@@ -46,7 +48,7 @@ export const configMutants: Mutant[] = [
     'name !== undefined && names.indexOf(name) > index',
     'parse-settings',
   ),
-  whole(
+  parts(
     'accepts a policy in allow that does not exist',
     'if (!names.includes(name)) {',
     'if (false) {',
@@ -58,17 +60,17 @@ export const configMutants: Mutant[] = [
     'name.replace',
     'parse-settings',
   ),
-  whole(
+  parts(
     'takes an API key for a digest',
     '/^(sha256:)?[\\da-f]{64}$/i.test(name)',
     'name',
     'parse-settings',
   ),
-  whole('accepts a feature twice', 'if (names.indexOf(name) < index)', 'if (false)', 'use'),
+  parts('accepts a feature twice', 'if (names.indexOf(name) < index)', 'if (false)', 'use'),
   host('Next.js takes countOnly', 'countOnly !== undefined', 'false', 'node/next'),
   host('Node takes cost.usage', 'cost.usage !== undefined', 'false', 'node/next'),
   host('an app takes check parallel', "check === 'parallel'", 'false', 'parallel'),
-  whole('accepts features that exclude each other', 'names.includes(excludes)', 'false', 'use'),
+  parts('accepts features that exclude each other', 'names.includes(excludes)', 'false', 'use'),
   whole('no feature checks the settings', 'one.check?.(checked, problem)', '{}', 'parse-bodies'),
   needs(
     'does not require jwt for the key of the shield',
@@ -125,19 +127,19 @@ export const configMutants: Mutant[] = [
     "calendar ? timeZone : '')",
     'parse-policies',
   ),
-  policy(
+  relations(
     'has no upper bound for a log',
     "algorithm === 'sliding-log' && size > 10_000",
     "algorithm === 'sliding-log' && size > 100_000",
     'parse-policy-problems',
   ),
-  policy(
+  relations(
     'accepts a product that a double cannot hold',
     'size * windowMs > MAX_PRODUCT',
     'size > MAX_PRODUCT',
     'parse-policy-problems',
   ),
-  policy(
+  relations(
     'accepts plans without a key part that names them',
     'if (all.plan === undefined && hasLimits) {',
     'if (false) {',
@@ -149,7 +151,7 @@ export const configMutants: Mutant[] = [
     'undefined',
     'parse-policy-problems',
   ),
-  policy(
+  relations(
     'accepts a parameter that no path has',
     "path.split('/').includes(parameter)",
     'path.includes(parameter)',

@@ -1,22 +1,22 @@
 import * as v from 'valibot'
 import type { StoreClient } from '../../base/commands.ts'
-import type { CheckedConfig, FeatureDeclaration, FeatureFields } from '../feature.ts'
+import type { CheckedConfig, FeatureFields } from '../feature.ts'
 import { checkNeeds, inGateway } from '../needs.ts'
 import { parseOwned } from '../owned.ts'
 import { type OwnedSettings, opaque, settingOwners } from '../owners.ts'
 import { type ClientAddress, type ClientAddressOptions, clientAddress } from './client-address.ts'
 import { conditionFields } from './condition.ts'
+import { checkKeys, checkReferences, checkTags, checkUse, type Unchecked } from './config-checks.ts'
 import { cors } from './cors.ts'
 import { apiKeys } from './credentials.ts'
 import { feature, madeBy } from './entries.ts'
 import { expectations } from './expect.ts'
 import { headers } from './headers.ts'
-import { keysOfAll, MAX_KEYS } from './keys-in-redis.ts'
+import { MAX_KEYS } from './keys-in-redis.ts'
 import { tables } from './plan.ts'
 import { callers, type Policy, type PolicyOptions, policy } from './policy.ts'
 import { type Refusal, type RefusalInput, refusal } from './refusal.ts'
 import {
-  type AddProblem,
   accept,
   flag,
   type Input,
@@ -244,7 +244,7 @@ export const configWith = (byDefault: readonly FeatureFields[]) =>
         const checked: CheckedConfig = { ...valid, ...owned, policies }
         for (const one of features) one.check?.(checked, problem)
         if (use) checkNeeds(checked, [...inGateway, ...use.map(({ name }) => name)], problem)
-        checkReferences(policies, names, all as Partial<Output<ConfigFields>>, problem)
+        checkReferences(policies, names, all, problem)
       }
       if (valid.policies) checkTags(valid.policies, problem)
     }),
@@ -252,70 +252,3 @@ export const configWith = (byDefault: readonly FeatureFields[]) =>
   )
 
 export const config = configWith([])
-
-type Unchecked = (Partial<Policy> | undefined)[]
-
-/** Reports policies that together need more keys than one call takes. The script would refuse every request that all of them apply to. */
-function checkKeys(policies: Unchecked, problem: AddProblem) {
-  const keys = keysOfAll(policies.map((policy) => policy ?? {}))
-  if (policies.length <= MAX_KEYS && keys > MAX_KEYS) {
-    problem(
-      ['policies'],
-      'at most 128 policies, counting each sliding-log or concurrency policy with penalty or overrides twice',
-    )
-  }
-}
-
-/** Reports features that are there twice, or exclude each other. */
-function checkUse(use: readonly FeatureDeclaration[], problem: AddProblem) {
-  const names = use.map(({ name }) => name)
-  use.forEach(({ name, excludes = '' }, index) => {
-    if (names.indexOf(name) < index) problem(['use', index], `${name}() once`)
-    if (names.includes(excludes)) problem(['use', index], `either ${name}() or ${excludes}()`)
-  })
-}
-
-const DIGESTS = 'the SHA-256 of each API key in hex, as printed by: printf %s "$KEY" | sha256sum'
-
-/** Reports references from one part of a configuration to another that is missing. */
-function checkReferences(
-  policies: Unchecked,
-  names: (string | undefined)[],
-  { tables, allow }: Partial<Output<ConfigFields>>,
-  problem: AddProblem,
-) {
-  policies.forEach((policy, index) => {
-    const plan = policy?.plan
-    const table = plan?.table
-    if (typeof table !== 'string') return
-    if (!Object.hasOwn(Object(tables), table)) {
-      problem(['policies', index, 'plan', 'table'], 'the name of a table in tables')
-    } else if (plan?.key?.source === 'api-key') {
-      const entries = Object.keys(Object(tables?.[table]))
-      const other = entries.findIndex((name) => !/^(sha256:)?[\da-f]{64}$/i.test(name))
-      if (other >= 0) problem(['tables', table], `${DIGESTS}; entry ${other + 1} is not a digest`)
-    }
-  })
-  if (!Array.isArray(allow)) return
-  allow.forEach((entry, index) => {
-    if (!Array.isArray(entry?.policies)) return
-    entry.policies.forEach((name, place) => {
-      if (!names.includes(name)) {
-        problem(['allow', index, 'policies', place], 'the name of a policy')
-      }
-    })
-  })
-}
-
-/** Reports policies with equal tags: the script would mistake their states for each other. About one pair of names in four billion has equal tags. */
-function checkTags(policies: ParsedPolicy[], problem: AddProblem) {
-  policies.forEach(({ name, tag }, index) => {
-    const namesake = policies.find((other) => other.tag === tag)!.name
-    if (namesake !== name) {
-      problem(
-        ['policies', index, 'name'],
-        `a name whose hash differs from that of ${JSON.stringify(namesake)}`,
-      )
-    }
-  })
-}

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { type CalendarUnit, isTimeZone } from '../../base/calendar.ts'
+import { isTimeZone } from '../../base/calendar.ts'
 import { tagOf } from '../../base/tag.ts'
 import { type OwnedFields, opaque, owners } from '../owners.ts'
 import { condition } from './condition.ts'
@@ -12,16 +12,22 @@ import {
   type OnMissingKey,
   onMissingKey,
 } from './key.ts'
-import { limit, MAX_PRODUCT } from './limit.ts'
+import { limit } from './limit.ts'
 import { countOnly } from './outcomes.ts'
 import { limits, type PlanOptions, type PlanSource, plan } from './plan.ts'
+import {
+  buckets,
+  checkCalendar,
+  checkConcurrency,
+  checkParameters,
+  checkPlan,
+  checkQuota,
+} from './policy-checks.ts'
 import { type Refusal, type RefusalInput, refusal } from './refusal.ts'
 import { reserve } from './reserve.ts'
 import {
-  type AddProblem,
   accept,
   duration,
-  either,
   type Input,
   type Named,
   name,
@@ -33,14 +39,9 @@ import {
   whole,
 } from './shapes.ts'
 import { countsBytes, usesBody } from './uses-body.ts'
+import { isUnit, LONGEST_MS, window } from './window.ts'
 
 const inWindows = ['fixed-window', 'sliding-window', 'sliding-log'] as const
-const buckets = ['token-bucket', 'gcra'] as const
-
-const units = ['day', 'week', 'month'] as const
-const isUnit = (input: unknown): input is CalendarUnit => units.some((unit) => unit === input)
-/** The longest calendar periods, including the extra hour of a daylight-saving change. */
-const LONGEST_MS = { day: 25 * 3_600_000, week: 169 * 3_600_000, month: 745 * 3_600_000 }
 
 const policyFields = <Context>() => ({
   /** Unique name of the policy: up to 64 letters, digits, `_`, `.` or `-`, starting with a letter or digit. It appears in the `RateLimit` fields. Required. */
@@ -60,7 +61,7 @@ const policyFields = <Context>() => ({
    * The time window of the quota: a duration such as `'10s'`, `'1m'`, `'1h'` or `'1d'`, or whole milliseconds. With `'fixed-window'` also
    * a calendar `'day'`, `'week'` (from Monday) or `'month'`. With `'concurrency'` the lifetime of a slot that is not released. Required.
    */
-  window: either(isUnit, duration, oneOf(...units)),
+  window,
   /** Time zone of a calendar `window`: an IANA name such as `'Europe/Berlin'`. Defaults to `'UTC'`. */
   timeZone: v.optional(v.custom<string>(isTimeZone, 'a time zone like "Europe/Berlin"')),
   /** Size of the quota for each plan: `{ pro: 5000 }`, within the bounds of `limit`. Requests without a plan in this list get `limit`. Requires `plan`. Defaults to none. */
@@ -142,7 +143,6 @@ const policyFields = <Context>() => ({
   ...opaque<OwnedFields>(v.optional(v.unknown()), owners),
 })
 type PolicyFields = ReturnType<typeof policyFields<unknown>>
-type Valid = Partial<Output<PolicyFields>>
 
 /** A policy: a named rule that limits requests. */
 export interface PolicyOptions<Context = unknown>
@@ -233,91 +233,7 @@ export interface CallerOptions extends Input<ReturnType<typeof callerFields>>, N
 export const callers = named<CallerOptions>()(
   v.pipe(
     object(callerFields, (input, problem) => checkQuota(input, problem)),
-    v.transform((quota) => v.parse(policy, { ...quota, name: 'api-callers', key: 'global' })),
+    v.transform((quota): PolicyOptions => ({ ...quota, name: 'api-callers', key: 'global' })),
+    policy,
   ),
 )
-
-function checkQuota(
-  { algorithm, window, limit, burst, align, limits }: Valid,
-  problem: AddProblem,
-) {
-  if (burst !== undefined && algorithm && !buckets.some((name) => name === algorithm)) {
-    problem(['burst'], `no value (${algorithm} has no burst)`)
-  }
-  if (align !== undefined && algorithm && algorithm !== 'fixed-window') {
-    problem(['align'], 'no value (only fixed-window has align)')
-  }
-  const windowMs = isUnit(window) ? LONGEST_MS[window] : window
-  const sizes: [string[], number | undefined][] = [
-    typeof limit === 'object' ? [['limit', 'max'], limit.max] : [['limit'], limit],
-    [['burst'], burst],
-    ...Object.entries(limits ?? {}).map(([name, size]): [string[], number] => [
-      ['limits', name],
-      size,
-    ]),
-  ]
-  for (const [path, size = 0] of sizes) {
-    // Redis stores 40 to 120 bytes for every unit of a log and for every slot.
-    if (algorithm === 'sliding-log' && size > 10_000) {
-      problem(path, 'at most 10000 with sliding-log (sliding-window allows more)')
-    }
-    if (algorithm === 'concurrency' && size > 10_000)
-      problem(path, 'at most 10000 with concurrency')
-    if (windowMs && size * windowMs > MAX_PRODUCT) {
-      problem(path, `at most ${Math.floor(MAX_PRODUCT / windowMs)} with this window`)
-    }
-  }
-}
-
-function checkCalendar({ algorithm, window, timeZone, align }: Valid, problem: AddProblem) {
-  if (window === undefined) return
-  if (!isUnit(window)) {
-    if (timeZone !== undefined)
-      problem(['timeZone'], 'no value (only the windows day, week and month have a time zone)')
-    return
-  }
-  if (algorithm && algorithm !== 'fixed-window')
-    problem(['window'], 'a duration (calendar windows require fixed-window)')
-  if (align !== undefined)
-    problem(['align'], 'no value (a calendar window opens when its period begins)')
-}
-
-function checkPlan({ limits, plan }: Valid, problem: AddProblem, all: Record<string, unknown>) {
-  if (!limits) return
-  const hasLimits = Object.keys(limits).length > 0
-  if (plan && !hasLimits) problem(['limits'], 'a limit for each plan')
-  if (all.plan === undefined && hasLimits) {
-    problem(['plan'], 'the key part that holds the plan of a request, like "header:x-plan"')
-  }
-}
-
-const SLOT = 'no value (a slot is released when its request ends)'
-
-function checkConcurrency(input: Valid, problem: AddProblem) {
-  if (input.algorithm !== 'concurrency') return
-  if (input.countOnly) problem(['countOnly'], SLOT)
-  if (input.cost?.response) problem(['cost', 'response'], SLOT)
-  if (input.check === 'parallel') {
-    problem(['check'], 'before (a request must hold a slot before it reaches the origin)')
-  }
-  if (input.onStoreError === 'local') {
-    problem(['onStoreError'], 'allow or deny (an isolate cannot count the slots of other isolates)')
-  }
-}
-
-/** Reports a key part `path:id` if no path of `match` has the parameter `:id`. */
-function checkParameters({ key, onMissingKey, plan, match }: Valid, problem: AddProblem) {
-  if (!match) return
-  const check = (part: KeyPart, ...at: (string | number)[]) => {
-    if (part.source !== 'path-parameter') return
-    const parameter = `:${part.name}`
-    if (!match.path?.some((path) => path.split('/').includes(parameter))) {
-      problem(at, `a match.path with the parameter ${parameter}`)
-    }
-  }
-  key?.forEach((part, index) => void check(part, 'key', index))
-  if (typeof onMissingKey === 'object') {
-    onMissingKey.key.forEach((part, index) => void check(part, 'onMissingKey', 'key', index))
-  }
-  if (plan) check(plan.key, 'plan')
-}

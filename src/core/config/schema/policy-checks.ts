@@ -1,0 +1,119 @@
+/** Checks fields of a policy against each other. Each takes the fields that are valid. */
+import type { CalendarUnit } from '../../base/calendar.ts'
+import type { Condition } from './condition.ts'
+import type { Cost } from './cost.ts'
+import type { KeyPart, OnMissingKey } from './key.ts'
+import { MAX_PRODUCT } from './limit.ts'
+import type { PlanSource } from './plan.ts'
+import type { AddProblem } from './shapes.ts'
+import { isUnit, LONGEST_MS } from './window.ts'
+
+export const buckets = ['token-bucket', 'gcra'] as const
+
+/** The fields that the checks compare. */
+type Valid = Partial<{
+  algorithm: string
+  window: CalendarUnit | number
+  timeZone: string | undefined
+  limit: number | { max: number }
+  limits: Record<string, number>
+  plan: PlanSource | undefined
+  burst: number | undefined
+  align: string | undefined
+  countOnly: unknown
+  cost: Pick<Cost, 'response'>
+  check: string
+  onStoreError: string | undefined
+  key: KeyPart[]
+  onMissingKey: OnMissingKey
+  match: Condition
+}>
+
+export function checkQuota(
+  { algorithm, window, limit, burst, align, limits }: Valid,
+  problem: AddProblem,
+) {
+  if (burst !== undefined && algorithm && !buckets.some((name) => name === algorithm)) {
+    problem(['burst'], `no value (${algorithm} has no burst)`)
+  }
+  if (align !== undefined && algorithm && algorithm !== 'fixed-window') {
+    problem(['align'], 'no value (only fixed-window has align)')
+  }
+  const windowMs = isUnit(window) ? LONGEST_MS[window] : window
+  const sizes: [string[], number | undefined][] = [
+    typeof limit === 'object' ? [['limit', 'max'], limit.max] : [['limit'], limit],
+    [['burst'], burst],
+    ...Object.entries(limits ?? {}).map(([name, size]): [string[], number] => [
+      ['limits', name],
+      size,
+    ]),
+  ]
+  for (const [path, size = 0] of sizes) {
+    // Redis stores 40 to 120 bytes for every unit of a log and for every slot.
+    if (algorithm === 'sliding-log' && size > 10_000) {
+      problem(path, 'at most 10000 with sliding-log (sliding-window allows more)')
+    }
+    if (algorithm === 'concurrency' && size > 10_000)
+      problem(path, 'at most 10000 with concurrency')
+    if (windowMs && size * windowMs > MAX_PRODUCT) {
+      problem(path, `at most ${Math.floor(MAX_PRODUCT / windowMs)} with this window`)
+    }
+  }
+}
+
+export function checkCalendar({ algorithm, window, timeZone, align }: Valid, problem: AddProblem) {
+  if (window === undefined) return
+  if (!isUnit(window)) {
+    if (timeZone !== undefined)
+      problem(['timeZone'], 'no value (only the windows day, week and month have a time zone)')
+    return
+  }
+  if (algorithm && algorithm !== 'fixed-window')
+    problem(['window'], 'a duration (calendar windows require fixed-window)')
+  if (align !== undefined)
+    problem(['align'], 'no value (a calendar window opens when its period begins)')
+}
+
+export function checkPlan(
+  { limits, plan }: Valid,
+  problem: AddProblem,
+  all: Record<string, unknown>,
+) {
+  if (!limits) return
+  const hasLimits = Object.keys(limits).length > 0
+  if (plan && !hasLimits) problem(['limits'], 'a limit for each plan')
+  if (all.plan === undefined && hasLimits) {
+    problem(['plan'], 'the key part that holds the plan of a request, like "header:x-plan"')
+  }
+}
+
+const SLOT = 'no value (a slot is released when its request ends)'
+
+export function checkConcurrency(input: Valid, problem: AddProblem) {
+  if (input.algorithm !== 'concurrency') return
+  if (input.countOnly) problem(['countOnly'], SLOT)
+  if (input.cost?.response) problem(['cost', 'response'], SLOT)
+  if (input.check === 'parallel') {
+    problem(['check'], 'before (a request must hold a slot before it reaches the origin)')
+  }
+  if (input.onStoreError === 'local') {
+    problem(['onStoreError'], 'allow or deny (an isolate cannot count the slots of other isolates)')
+  }
+}
+
+/** Reports a key part `path:id` if no path of `match` has the parameter `:id`. */
+export function checkParameters({ key, onMissingKey, plan, match }: Valid, problem: AddProblem) {
+  if (!match) return
+  const check = (part: KeyPart, ...at: (string | number)[]) => {
+    if (part.source !== 'path-parameter') return
+    const parameter = `:${part.name}`
+    if (!match.path?.some((path) => path.split('/').includes(parameter))) {
+      problem(at, `a match.path with the parameter ${parameter}`)
+    }
+  }
+  key?.forEach((part, index) => void check(part, 'key', index))
+  if (typeof onMissingKey === 'object') {
+    onMissingKey.key.forEach((part, index) => void check(part, 'onMissingKey', 'key', index))
+  }
+  if (plan) check(plan.key, 'plan')
+}
