@@ -50,10 +50,16 @@ export const consumerEnv: NodeJS.ProcessEnv = {
   NEXT_TELEMETRY_DISABLED: '1',
 }
 
-/** Runs a program in a folder. Returns its standard output. @throws Error with its output if it fails */
-async function execute(folder: string, file: string, args: string[]): Promise<string> {
+/** Runs a program in a folder, with further variables. Returns its standard output. @throws Error with its output if it fails */
+export async function runIn(
+  folder: string,
+  file: string,
+  args: string[],
+  variables: Record<string, string> = {},
+): Promise<string> {
   try {
-    const { stdout } = await promisify(execFile)(file, args, { cwd: folder, env: consumerEnv })
+    const env = { ...consumerEnv, ...variables }
+    const { stdout } = await promisify(execFile)(file, args, { cwd: folder, env })
     return stdout
   } catch (error) {
     const { stdout, stderr } = error as { stdout: string; stderr: string }
@@ -68,9 +74,9 @@ export async function installConsumer({ files, packages = [] }: ConsumerOptions)
     await mkdir(dirname(join(folder, path)), { recursive: true })
     await writeFile(join(folder, path), text)
   }
-  if (!files['package.json']) await execute(folder, 'npm', ['init', '-y'])
+  if (!files['package.json']) await runIn(folder, 'npm', ['init', '-y'])
   const install = ['install', '--prefer-offline', '--no-audit', '--no-fund']
-  await execute(folder, 'npm', [...install, inject('tarball'), ...packages])
+  await runIn(folder, 'npm', [...install, inject('tarball'), ...packages])
   return folder
 }
 
@@ -103,9 +109,9 @@ export async function createConsumer(options: ConsumerOptions): Promise<Consumer
   }
   return {
     folder,
-    run: (name, ...args) => execute(folder, bin(name), args),
-    node: (...args) => execute(folder, process.execPath, args),
-    npm: (...args) => execute(folder, 'npm', args),
+    run: (name, ...args) => runIn(folder, bin(name), args),
+    node: (...args) => runIn(folder, process.execPath, args),
+    npm: (...args) => runIn(folder, 'npm', args),
     start,
   }
 }
