@@ -9,7 +9,7 @@ import { type Expectation, expectationsOf } from '../../src/lint/expect/options.
 import { titleOf } from '../../src/lint/expect/text.ts'
 import { type Answer, type Client, newNonce, type SampleRequest } from './client.ts'
 import { type Finding, ok, problem, unknown } from './finding.ts'
-import type { PolicyContext } from './policy.ts'
+import type { PolicyContext } from './policy-context.ts'
 import { createLocalMatcher, sampleFor } from './sample.ts'
 import { countText, uncovered } from './words.ts'
 
@@ -38,8 +38,9 @@ async function check(
   name: string,
   index: number,
   expectation: Expectation,
-  { client, config, host, headers, match, routes }: PolicyContext,
+  context: PolicyContext,
 ): Promise<Finding> {
+  const { client, config, host, headers, match } = context
   const { atMost, inMs } = expectation
   const expected = `${titleOf(expectation)}: at most ${atMost} in ${spanText(inMs)}`
   const alone = asPolicy(config, index)
@@ -58,7 +59,7 @@ async function check(
     played = await play(client, request, expectation, each, bounding)
   }
   const { passed, answer, tookMs } = played
-  if (!answer.decision) return uncovered(name, answer, request, routes)
+  if (!answer.decision) return uncovered(name, answer, request, context)
   const units = each > 1 ? `, each for ${each}` : ''
   const text = `${countText(passed, 'request')} passed${units}`
   const { allowed, reason, refusedBy = [] } = answer.decision

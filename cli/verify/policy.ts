@@ -1,27 +1,14 @@
 /** Proves that a deployment enforces one policy. */
-import type { Config, Policy } from '../../src/core/config/parse.ts'
+import type { Policy } from '../../src/core/config/parse.ts'
 import type { VerifiedDecision, VerifiedPolicy } from '../../src/features/verify/verified.ts'
-import { type Answer, type Client, newNonce, type SampleRequest } from './client.ts'
+import { type Answer, newNonce, type SampleRequest } from './client.ts'
 import { type Finding, ok, problem, unknown } from './finding.ts'
+import type { PolicyContext } from './policy-context.ts'
 import { type Plan, playRound, type Round } from './round.ts'
-import { type LocalMatcher, sampleFor } from './sample.ts'
+import { sampleFor } from './sample.ts'
 import { checkSpellings } from './spelling.ts'
 import { checkWait } from './wait.ts'
 import { countText, ordinal, uncovered, whyUnmet } from './words.ts'
-
-export interface PolicyContext {
-  client: Client
-  config: Config
-  /** The host of the address. */
-  host: string
-  /** The fields of `--header`. */
-  headers: Record<string, string>
-  match: LocalMatcher
-  /** The longest wait for a refused quota, ms. */
-  maxWaitMs: number
-  /** The patterns of the Worker's routes, if they are known. */
-  routes: string[]
-}
 
 /** The result for one policy, with what other checks read. */
 export interface PolicyResult {
@@ -46,7 +33,7 @@ export async function checkPolicy(policy: Policy, context: PolicyContext): Promi
   const { request } = sample
   const first = await client.send(request, { nonce: newNonce(), policy: name })
   const { decision } = first
-  if (!decision) return { finding: uncovered(name, first, request, context.routes) }
+  if (!decision) return { finding: uncovered(name, first, request, context) }
   const found = decision.policy!
   const unfit = unfitness(policy, found, decision, sample.match !== undefined, request)
   if (unfit) return { finding: unfit, decision }
@@ -104,7 +91,7 @@ async function prove(
     if (round) plan = nextPlan(plan, round, planOf)
     round = await playRound(client, plan)
     const lost = round.answers.find(({ decision }) => !decision)
-    if (lost) return { finding: uncovered(name, lost, request, context.routes) }
+    if (lost) return { finding: uncovered(name, lost, request, context) }
     const failed = round.answers.find(({ decision }) => decision!.reason === 'store-error')
     if (failed) {
       const text = `the database did not decide all requests: onStoreError: '${policy.onStoreError}' answered`

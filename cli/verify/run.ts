@@ -9,7 +9,8 @@ import { checkExpectations } from './expectation.ts'
 import { type Finding, problem, unknown } from './finding.ts'
 import { checkNetworks } from './networks.ts'
 import { checkOrigin } from './origin.ts'
-import { checkPolicy, type PolicyContext, type PolicyResult } from './policy.ts'
+import { checkPolicy, type PolicyResult } from './policy.ts'
+import type { PolicyContext } from './policy-context.ts'
 import { createLocalMatcher } from './sample.ts'
 import { checkShared } from './shared.ts'
 import { detailIn } from './words.ts'
@@ -63,6 +64,7 @@ export async function verifyDeployment(options: VerifyOptions): Promise<Finding[
     match: createLocalMatcher(config, url, headers),
     maxWaitMs: options.maxWaitMs,
     routes: options.routes ?? [],
+    poweredBy: ('headers' in reached && reached.headers.get('x-powered-by')) || '',
   }
   const { only } = options
   const policies = config.policies.filter(({ name }) => only?.includes(name) ?? true)

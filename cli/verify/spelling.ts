@@ -1,6 +1,6 @@
 /** Other spellings of a path must not open another quota. */
 import type { VerifiedDecision } from '../../src/features/verify/verified.ts'
-import type { Client } from './client.ts'
+import type { Answer, Client } from './client.ts'
 import { isRefusal, type Plan, type Round } from './round.ts'
 import { type LocalMatcher, quotaOf, spellings } from './sample.ts'
 
@@ -26,6 +26,7 @@ export async function checkSpellings(
     if (performance.now() + 2 * refusal!.ms > endsAt) break
     const answer = await client.send(other, { nonce, policy: policy.name, ...(states && { cost }) })
     if (!answer.decision) {
+      if (isElsewhere(answer)) continue
       const text = `${path} is answered without Sluice, and ${request.path} is limited. A server in front routes other spellings past it`
       return { text, isWrong: true }
     }
@@ -36,6 +37,10 @@ export async function checkSpellings(
   }
   return same.length > 0 ? { text: `the same as ${listed(same)}` } : undefined
 }
+
+/** True for an answer that the app does not give to the path of the policy: a server normalizes the spelling, or does not know it. */
+const isElsewhere = ({ status }: Answer) =>
+  (status >= 300 && status < 400) || [400, 404, 405].includes(status)
 
 /** True for a decision before the end of the wait of a refusal, by the clock of the store. */
 const isBefore = ({ decidedAt }: VerifiedDecision, refused: VerifiedDecision) =>

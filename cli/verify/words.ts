@@ -2,6 +2,7 @@
 import type { VerifiedPolicy } from '../../src/features/verify/verified.ts'
 import { type Answer, isLimited, type SampleRequest } from './client.ts'
 import { type Finding, problem, unknown } from './finding.ts'
+import type { PolicyContext } from './policy-context.ts'
 
 export const countText = (count: number, noun: string): string =>
   `${count} ${noun}${count === 1 ? '' : 's'}`
@@ -22,7 +23,7 @@ export function uncovered(
   name: string,
   { status, headers, isCached, body }: Answer,
   { method, path }: SampleRequest,
-  routes: string[],
+  { routes, poweredBy }: Pick<PolicyContext, 'routes' | 'poweredBy'>,
 ): Finding {
   const sent = `${method} ${path}`
   if (headers.get('cf-mitigated') === 'challenge') {
@@ -55,7 +56,8 @@ export function uncovered(
       `not limited: ${sent} is redirected (${status}) to ${target} without Sluice. Put the limiter before the redirect, or run sluice verify with the address behind it`,
     )
   }
-  const by = headers.get('x-powered-by') ?? ''
+  // An app sends the field with some of its answers only.
+  const by = headers.get('x-powered-by') ?? poweredBy
   const remedy = /next\.js/i.test(by)
     ? 'Next.js does not run the limiter: the file must be proxy.ts (middleware.ts before Next.js 16) beside the folder app, and its matcher must include the path'
     : /express/i.test(by)

@@ -1,12 +1,10 @@
 /** Servers of several runtimes and frameworks, each in a project of its own. */
-import { once } from 'node:events'
-import { connect } from 'node:net'
-import { setTimeout } from 'node:timers/promises'
 import { freePort, startBridge, startRedis } from 'sluice-upstash-bridge'
 import { expect, onTestFinished, test } from 'vitest'
 import { read } from '../support/pages.ts'
-import { type ConsumerOptions, createConsumer, type StartedProgram } from './support/consumer.ts'
+import { type ConsumerOptions, createConsumer } from './support/consumer.ts'
 import { expectOneRefusal } from './support/eleven.ts'
+import { listening } from './support/listening.ts'
 
 interface ServerProject extends ConsumerOptions {
   /** A program that must print nothing, or one that builds the app. */
@@ -200,21 +198,3 @@ test.each(Object.entries(projects))('%s', async (_, options) => {
   expect(other.status).toBe(200)
   if (name === 'next') expect(await other.text()).toContain('Welcome.')
 })
-
-/** How long a server may take until it listens. */
-const START_MS = 60_000
-
-/** Waits until a server accepts connections. Sends no request. */
-async function listening(port: number, { exited }: StartedProgram): Promise<void> {
-  const deadline = Date.now() + START_MS
-  while (Date.now() < deadline) {
-    const socket = connect(port, '127.0.0.1')
-    const connected = once(socket, 'connect').then(
-      () => true,
-      () => setTimeout(100, false),
-    )
-    const ready = await Promise.race([connected, exited]).finally(() => socket.destroy())
-    if (ready) return
-  }
-  throw new Error(`The server does not listen after ${START_MS / 1000} s.`)
-}
