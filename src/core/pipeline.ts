@@ -119,15 +119,16 @@ export async function checkRequest(
   const settled = charges && settleLater(charges, parts, waitUntil, stages.meter)
   const origin = (config.cors && request.headers.get('origin')) ?? undefined // Deno cannot read it after an upgrade.
   const told = (!decision.allowed && stages.told?.(decision)) || decision
-  const withOwnFields = (response: Response) =>
-    canCopy(response)
-      ? withCors(withDecisionFields(response, told, config), origin, config, { own })
-      : response
   const withReport = (response: Response) =>
     verified
       ? withFieldsOf(response, verified.fields(outcome, matched, view, response.headers))
       : response
-  const withFields = (response: Response) => withReport(withOwnFields(response))
+  const withFields = (response: Response) => {
+    const complete = canCopy(response)
+      ? withCors(withDecisionFields(response, told, config), origin, config, { own })
+      : response
+    return verified ? withReport(complete) : complete
+  }
   return {
     decision,
     passes,

@@ -18,18 +18,16 @@ export function runtimeOf(c: Context): RuntimeContext {
     env: variablesFor(c.env),
     context: c,
     waitUntil: (promise) => keepAlive(c, promise),
-    remoteAddress: () => remoteAddressOf(c),
+    // The address of the connection, if the server adapter reports it.
+    remoteAddress() {
+      const { incoming, requestIP, remoteAddr } = (c.env ?? {}) as ServerEnv
+      return (
+        incoming?.socket?.remoteAddress ??
+        requestIP?.call(c.env, c.req.raw)?.address ??
+        remoteAddr?.hostname
+      )
+    },
   }
-}
-
-/** The address of the connection, if the server adapter reports it. */
-function remoteAddressOf(c: Context): string | undefined {
-  const { incoming, requestIP, remoteAddr } = (c.env ?? {}) as ServerEnv
-  return (
-    incoming?.socket?.remoteAddress ??
-    requestIP?.call(c.env, c.req.raw)?.address ??
-    remoteAddr?.hostname
-  )
 }
 
 /** Keeps the isolate alive until a promise settles. Outside of Workers there is nothing to keep alive. */
