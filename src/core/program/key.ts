@@ -96,17 +96,10 @@ function networkKey(
   }
 }
 
-/** Reads the network of the client. Each address of a recent client has one object, so its network is known. */
-function networkReader(v4: number, v6: number): Read {
-  const known = new WeakMap<Address, string>()
-  return ({ address }) => {
-    if (!address) return undefined
-    const found = known.get(address)
-    if (found !== undefined) return found
-    const text = network(address, v4, v6)
-    known.set(address, text)
-    return text
-  }
+/** Reads the network as a part of a key. */
+function networkReader(part: NetworkPart): Read {
+  const read = networkKey(part, labelOf)
+  return (view) => read(view)[0]![1]
 }
 
 function reader(
@@ -127,7 +120,7 @@ function reader(
   }
   switch (part.source) {
     case 'ip':
-      return networkReader(part.v4, part.v6)
+      return networkReader(part)
     case 'header':
     case 'cookie':
     case 'query': {
