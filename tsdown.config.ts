@@ -13,6 +13,7 @@ const entries = {
   observe: 'src/features/observe/index.ts',
   bodies: 'src/features/bodies/index.ts',
   concurrency: 'src/features/concurrency/index.ts',
+  distinct: 'src/features/distinct/index.ts',
   graphql: 'src/features/graphql/graphql.ts',
   jwt: 'src/features/jwt/index.ts',
   bans: 'src/features/bans/index.ts',

@@ -62,6 +62,7 @@ const onObjects = [
   'backwards',
   'bounds',
   'calendar',
+  'distinct',
   'extremes',
   'follow',
   'linearizability',

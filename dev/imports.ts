@@ -54,6 +54,7 @@ const rooms: Record<string, Room> = {
       ...[
         'bans',
         'concurrency',
+        'distinct',
         'leases',
         'live',
         'overrides',
@@ -80,7 +81,7 @@ const rooms: Record<string, Room> = {
     rooms: [...core('base', 'config', 'request', 'program'), 'features'],
     packages: ['valibot'],
   },
-  features: { rooms: [...core('config'), ...owning] },
+  features: { rooms: [...core('config'), ...owning, 'features/distinct'] },
   'features/bodies': {
     rooms: [
       'core',
@@ -118,6 +119,7 @@ const rooms: Record<string, Room> = {
   },
   'features/shield': { rooms: ['core', ...core('base', 'config')], packages: ['valibot'] },
   'features/concurrency': { rooms: ['core', ...core('connection')] },
+  'features/distinct': { rooms: ['core', ...core('config', 'connection')] },
   'features/sliding-log': { rooms: ['core', ...core('connection')] },
   'features/outbound': {
     rooms: [

@@ -55,7 +55,10 @@ export function describe(options: ConfigOptions): Description {
   const { policies, use, apiKeys } = config
   const plain = policies.filter(({ match }) => isPlain(match))
   const smallest = plain
-    .filter(({ match, algorithm }) => algorithm !== 'concurrency' && !isWrite(match))
+    .filter(
+      ({ match, algorithm, distinct }) =>
+        algorithm !== 'concurrency' && !distinct && !isWrite(match),
+    )
     .sort((a, b) => a.limit - b.limit)[0]
   const example = policies.find(({ key }) => key.every(({ source }) => source !== 'function'))
   return {
@@ -106,9 +109,12 @@ function keyOf(key: KeyPart[]): unknown {
 }
 
 function rowOf(policy: Policy, { window }: PolicyOptions) {
-  const { name, limit, claim, algorithm, plan, key, match, mode } = policy
+  const { name, limit, claim, algorithm, plan, key, match, mode, distinct } = policy
   const span = typeof window === 'number' ? `${window} ms` : window
-  const size = algorithm === 'concurrency' ? `${limit} in flight` : `${limit} per ${span}`
+  const size =
+    algorithm === 'concurrency'
+      ? `${limit} in flight`
+      : `${limit} ${distinct ? `different ${labelOf(distinct)} ` : ''}per ${span}`
   const plans = Object.entries(plan?.limits ?? {}).map(([name, size]) => `${name} ${size}`)
   return [
     name,

@@ -69,6 +69,8 @@ export interface Met {
   check: Policy['check']
   /** The partition key. */
   key: PartValue[]
+  /** The values that the policy counts. Present with `distinct`. */
+  values?: PartValue[]
   /** The key of the policy, if a part of it has no value and another key is used (`onMissingKey`). */
   insteadOf: string[] | null
   /** What happens if a key part has no value. */
@@ -159,7 +161,7 @@ async function scriptFor(matches: Match[]): Promise<Explanation['script']> {
   return isOne && !hasLease && isPlain({ mode: 'take', limits }) ? 'compiled' : 'general'
 }
 
-function met({ policy, partitionKey, cost, floor, period }: Match, config: Config): Met {
+function met({ policy, partitionKey, distinct, cost, floor, period }: Match, config: Config): Met {
   const { policies } = config
   const { name, mode, algorithm, limit, windowMs, burst, align, check, onMissingKey } = policy
   const isSet = !policies.includes(policy) && policy.planName === undefined
@@ -180,6 +182,7 @@ function met({ policy, partitionKey, cost, floor, period }: Match, config: Confi
     align,
     check,
     key: keyValues(partitionKey),
+    ...(distinct && { values: keyValues(distinct) }),
     insteadOf: isOwn ? null : own,
     onMissingKey: typeof onMissingKey === 'object' ? 'share' : onMissingKey,
     cost,

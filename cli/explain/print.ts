@@ -76,7 +76,7 @@ function table(policies: Explained[]): string[] {
 
 function metText(met: Met): string[] {
   const { algorithm, limit, burst, align, mode, check, cost, floor, key, insteadOf } = met
-  const { refusal, usage } = met
+  const { refusal, usage, values } = met
   const quota = [
     sizeText(met),
     algorithm,
@@ -95,10 +95,17 @@ function metText(met: Met): string[] {
   return [
     `limit  ${quota.join(', ')}`,
     `key    ${parts}${instead}`,
+    ...(values ? [`counts ${values.map(valueText).join(', ')}`] : []),
     `cost   ${cost}${kept}${usage ? usageText(usage) : ''}`,
     ...(refusal && mode === 'enforce' ? [`refused  ${refusal}`] : []),
   ]
 }
+
+/** A value that is not known differs from every other one. */
+const valueText = ({ part, value, fault }: Met['key'][number]) =>
+  value === null
+    ? `another ${part} (it is ${fault ?? 'missing'}, so that this request counts as another value)`
+    : `${part} = ${quote(value)}`
 
 const usageText = ({ paths, max, cut }: NonNullable<Met['usage']>) =>
   `, then ${paths.map(([path, units]) => (units === 1 ? path : `${units} × ${path}`)).join(' + ')} of the response, at most ${max}${cut ? '; ends a stream when the quota is used up' : ''}`
@@ -110,6 +117,7 @@ function sizeText({ limit, ofPlan, ofClaim, windowMs, calendar, algorithm }: Met
   ]
   const units = `${limit}${sources.length > 0 ? ` (${sources.join(', ')})` : ''}`
   if (algorithm === 'concurrency') return `${units} in flight, each for up to ${spanText(windowMs)}`
+  if (algorithm === 'distinct') return `${units} different values per ${spanText(windowMs)}`
   return calendar
     ? `${units} per ${calendar.unit} (${calendar.timeZone})`
     : `${units} per ${spanText(windowMs)}`

@@ -15,9 +15,16 @@ const PARTS = {
 
 /** The parts of features and of the decision API, each from the file of its name. A script has those that its limiter needs, in any order. */
 const FEATURES = Object.fromEntries(
-  ['apart', 'concurrency', 'idempotency', 'operators', 'override', 'penalty', 'sliding_log'].map(
-    (name) => [name, [name]],
-  ),
+  [
+    'apart',
+    'concurrency',
+    'distinct',
+    'idempotency',
+    'operators',
+    'override',
+    'penalty',
+    'sliding_log',
+  ].map((name) => [name, [name]]),
 )
 
 /** The module that contains the script. `npm run lua` writes it. */

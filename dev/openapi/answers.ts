@@ -143,6 +143,7 @@ export const policyReport = v.object({
     'sliding-window',
     'sliding-log',
     'concurrency',
+    'distinct',
     'token-bucket',
   ]),
   limit: units,

@@ -28,6 +28,7 @@ export const entryLimits: SizeLimit[] = [
   { name: 'sluice/bans', file: 'bans.js', maxKiB: 4 },
   { name: 'sluice/ban-list', file: 'ban-list.js', maxKiB: 12 },
   { name: 'sluice/concurrency', file: 'concurrency.js', maxKiB: 2 },
+  { name: 'sluice/distinct', file: 'distinct.js', maxKiB: 3 },
   { name: 'sluice/sliding-log', file: 'sliding-log.js', maxKiB: 2 },
   { name: 'sluice/live', file: 'live.js', maxKiB: 14 },
   { name: 'sluice/shield', file: 'shield.js', maxKiB: 4 },

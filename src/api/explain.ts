@@ -25,6 +25,8 @@ export type Trial = {
       met: true
       mode: Policy['mode']
       key: PartValue[]
+      /** The values that the policy counts. Present with `distinct`. */
+      values?: PartValue[]
       /** The keys of further quotas that are charged, because origins may read the path in several ways. */
       otherKeys?: PartValue[][]
       limit: number
@@ -65,13 +67,14 @@ export async function tryRequest(call: Call, { name }: Policy): Promise<Response
 }
 
 function metBy(
-  { policy: { mode, limit, windowMs }, partitionKey, cost, floor, period }: Match,
+  { policy: { mode, limit, windowMs }, partitionKey, distinct, cost, floor, period }: Match,
   others: Match[],
 ) {
   return {
     met: true as const,
     mode,
     key: keyValues(partitionKey),
+    ...(distinct && { values: keyValues(distinct) }),
     ...(others.length > 0 && { otherKeys: others.map((one) => keyValues(one.partitionKey)) }),
     limit,
     windowMs: period ? period[1] - period[0] : windowMs,

@@ -71,6 +71,8 @@ export function matchOf(
     policy: planned,
     partitionKey,
     cost: policy.cost.otherwise,
+    // A key does not tell a value.
+    ...(policy.distinct && { distinct: [[labelOf(policy.distinct), undefined] satisfies Part] }),
     ...(period && { period }),
   }
 }

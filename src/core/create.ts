@@ -171,7 +171,12 @@ export function createParts(
       denialCache?.forget(Date.now(), subjects)
       if (error) onStoreError(error)
     }
-    const fallback = { local: createLocalStore(), denialCache, onRefund, isLocal }
+    const fallback = {
+      local: createLocalStore(undefined, undefined, stages.algorithms),
+      denialCache,
+      onRefund,
+      isLocal,
+    }
     const databases = names.map((name) => databaseOf(env, name, found.get(name), fallback))
     const stores = databases.map(({ store }) => store)
     const store = spread ? spread(stores, onRefund) : stores[0]!

@@ -4,6 +4,7 @@ import type { Decision } from './base/decision.ts'
 import type { Log } from './base/log.ts'
 import type { FeatureDeclaration } from './config/feature.ts'
 import type { Config } from './config/parse.ts'
+import type { Algorithms } from './connection/algorithms/index.ts'
 import type { OnRefund, Store } from './connection/store.ts'
 import type { UpstashOptions, UpstashStore } from './connection/upstash/upstash.ts'
 import type { Observer } from './decide/observer.ts'
@@ -38,6 +39,8 @@ export interface Stages extends MatchStages, RefusalStages, VerifyStages {
   askShield?: (env: object, subject: string) => Promise<Decision | undefined>
   /** Parts of the general script, which lua/README.md describes. */
   lua?: readonly string[]
+  /** Algorithms with which an isolate counts by itself, by their names. */
+  algorithms?: Algorithms
   /** Wraps the store of one database, inside of its deadline. It may keep `maxBytes` of memory. */
   layer?: (store: Store, options: { maxBytes: number }) => Store
   /** Wraps the layers of one database, inside of the deadline. It sees the reply to each call, also a late one. */

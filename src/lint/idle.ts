@@ -49,6 +49,7 @@ export const neverRefuses: PolicyRule = (policy, at, { config }) => {
 const isPlain = (policy: Policy) =>
   policy.mode === 'enforce' &&
   policy.algorithm !== 'concurrency' &&
+  policy.algorithm !== 'distinct' &&
   typeof policy.onMissingKey !== 'object' &&
   policy.reserve.length === 0 &&
   !(policy.claim || policy.overrides || policy.lease || policy.penalty) &&

@@ -42,6 +42,7 @@ export function tightShield(shield: CheckedShield, config: Config): Found[] {
 const isBound = (bound: Policy, policy: Policy, { key }: CheckedShield) =>
   sameKey(bound.key, key) &&
   bound.algorithm !== 'concurrency' &&
+  bound.algorithm !== 'distinct' &&
   bound.countOnly === undefined &&
   bound.cost.response === undefined &&
   bound.cost.usage === undefined &&
@@ -80,6 +81,7 @@ function mostAdmitted(policy: Policy, { periodMs }: CheckedShield): number {
   const bucket = (burstIsLimit ? limit : burst) + Math.floor((limit * periodMs) / windowMs)
   const units = {
     'sliding-log': windows * limit,
+    distinct: Number.POSITIVE_INFINITY, // any number of requests with one value
     'fixed-window': (windows + 1) * limit,
     'sliding-window': (windows + 1) * limit,
     'token-bucket': bucket,

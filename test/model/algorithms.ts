@@ -189,7 +189,7 @@ const tokenBucket: Algorithm = {
   },
 }
 
-export const algorithms: Record<Exclude<AlgorithmName, 'concurrency'>, Algorithm> = {
+export const algorithms: Record<Exclude<AlgorithmName, 'concurrency' | 'distinct'>, Algorithm> = {
   'fixed-window': fixedWindow,
   'sliding-window': slidingWindow,
   'sliding-log': slidingLog,

@@ -39,8 +39,8 @@ export class LimitModel {
     floor = 0,
   }: Pick<ModelLimit, 'terms' | 'period' | 'floor'>) {
     const { algorithm, limit, windowMs, burst, align } = policy
-    if (algorithm === 'concurrency')
-      throw new Error('LimitModel does not support concurrency. Use Slots.')
+    if (algorithm === 'concurrency' || algorithm === 'distinct')
+      throw new Error(`LimitModel does not support ${algorithm}. Use Slots or Values.`)
     const calendar = period && algorithm === 'fixed-window'
     this.algorithm = algorithms[algorithm]
     this.terms = {

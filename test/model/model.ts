@@ -10,6 +10,7 @@ import { LimitModel, type State } from './limit.ts'
 import { banned, type LimitStatus, refused, restOf, termsOf } from './penalty.ts'
 import { Slots } from './slots.ts'
 import type { ModelLimit, ModelRequest } from './types.ts'
+import { Values } from './values.ts'
 
 export type { AlgorithmName, ModelLimit, ModelPolicy, ModelRequest } from './types.ts'
 
@@ -46,7 +47,11 @@ export class Model {
     const overrides = sent.map((row) => this.#override(row, now))
     const limits = sent.map((row, i) => resized(row, overrides[i]))
     const models = limits.map((row) =>
-      row.terms.algorithm === 'concurrency' ? new Slots(row) : new LimitModel(row),
+      row.terms.algorithm === 'concurrency'
+        ? new Slots(row)
+        : row.terms.algorithm === 'distinct'
+          ? new Values(row)
+          : new LimitModel(row),
     )
     const costs = limits.map(({ cost }) => BigInt(cost))
     const fits = limits.map((row, i) => models[i]!.fits(this.#state(row), costs[i]!, now))
@@ -67,7 +72,7 @@ export class Model {
         if (after !== before) this.#write(mode, row, after, now)
       } else if (mode === 'debt') {
         const model = models[i]!
-        if (model instanceof Slots) throw new Error('Slots have no debt.')
+        if (!(model instanceof LimitModel)) throw new Error('Slots and values have no debt.')
         const after = model.owe(before, costs[i]!, now)
         if (after !== before) this.#write('take', row, after, now)
       } else if (admitted) {
@@ -149,7 +154,7 @@ export class Model {
   }
 
   #write(mode: 'take' | 'refund', row: ModelLimit, state: State | undefined, now: bigint) {
-    if (row.terms.algorithm !== 'concurrency') {
+    if (row.terms.algorithm !== 'concurrency' && row.terms.algorithm !== 'distinct') {
       this.#store(keyOf(row), row.terms.tag, state, now)
     } else if (state === undefined) {
       this.keys.delete(keyOf(row))
@@ -183,6 +188,7 @@ export const recordOf = (subject: string) => `sluice:1:{${subject}}`
 export function keyOf({ subject, terms: policy }: ModelLimit): string {
   if (policy.algorithm === 'concurrency') return `${recordOf(subject)}:slots:${policy.tag}`
   if (policy.algorithm === 'sliding-log') return `${recordOf(subject)}:log:${policy.tag}`
+  if (policy.algorithm === 'distinct') return `${recordOf(subject)}:values:${policy.tag}`
   return recordOf(subject)
 }
 

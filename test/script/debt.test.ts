@@ -7,7 +7,7 @@ import { algorithms, type Counting, kinds } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
 
 const server = useServer()
-const of = kinds.filter((kind) => kind !== 'concurrency')
+const of = kinds.filter((kind) => kind !== 'concurrency' && kind !== 'distinct')
 const ask = (mode: ModelRequest['mode'], row: ModelLimit, cost: number, now: number) =>
   one.ask(server, mode, { ...row, cost }, now)
 

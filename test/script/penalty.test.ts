@@ -104,7 +104,7 @@ async function spent(penalty = terms, policy = one) {
   const send = async (requests: ModelRequest[], at: number) => {
     const sent = requests.map((request) => ({
       ...request,
-      limits: request.limits.map((row) => ({ slot: 'more', ...row })),
+      limits: request.limits.map((row) => ({ slot: 'more', values: ['more'], ...row })),
     }))
     const reply = await server.decide(sent, start + at)
     expect(reply).toEqual(model.decide(sent, start + at))
@@ -115,7 +115,7 @@ async function spent(penalty = terms, policy = one) {
     cost,
     penalty: { tag: 'p', ...penalty, ...changed },
   })
-  await send([{ mode: 'take', limits: [{ ...row(), slot: 'first' }] }], 0)
+  await send([{ mode: 'take', limits: [{ ...row(), slot: 'first', values: ['first'] }] }], 0)
   return {
     subject,
     send,

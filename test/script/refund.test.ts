@@ -10,8 +10,8 @@ import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
 
-/** Concurrency is excluded, because slots are released by their id. concurrency.test.ts tests that. */
-const of = kinds.filter((kind) => kind !== 'concurrency')
+/** Slots are released by their id, and values too: concurrency.test.ts and distinct.test.ts test that. */
+const of = kinds.filter((kind) => kind !== 'concurrency' && kind !== 'distinct')
 
 /** Returns the state before the request, the reply to it, and the state after it. */
 async function around(request: ModelRequest, now: number) {

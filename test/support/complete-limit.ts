@@ -1,13 +1,14 @@
 import type { Limit } from '../../src/core/connection/store.ts'
 import type { ModelLimit, ModelRequest } from '../model/model.ts'
 
-/** Adds the missing parts of a limit at `now`: the period of the calendar, the penalty, a new slot. */
+/** Adds the missing parts of a limit at `now`: the period of the calendar, the penalty, a new slot, new values. */
 export function completeLimit(row: ModelLimit, now: number): ModelLimit {
   const { lengths, penalty, tag, algorithm } = row.terms
   return {
     ...(lengths && { period: periodOf(lengths, now) }),
     ...(penalty && { penalty: { tag: `${tag}-p`, ...penalty } }),
     ...(algorithm === 'concurrency' && { slot: newSlot() }),
+    ...(algorithm === 'distinct' && { values: newValues(row.cost) }),
     ...row,
   }
 }
@@ -19,6 +20,8 @@ export const completeRequests = (requests: ModelRequest[], now: number): ModelRe
   }))
 
 let slots = 0
+const newValues = (cost: number) =>
+  Array.from({ length: Math.max(1, Math.min(cost, 100)) }, newSlot)
 export const newSlot = () => `slot-${++slots}`
 
 /** The script accepts times up to 2^51 ms. */

@@ -126,6 +126,7 @@ export const policyFields: Fields = {
     fc.constantFrom<'share' | 'skip' | 'refuse'>('share', 'skip', 'refuse'),
     fc.record({ key }),
   ),
+  distinct: source,
   match: matches,
   cost,
   reserve: fc.array(

@@ -75,6 +75,10 @@ export function runOnOracle(
         edge,
       )
       row.cost = costUnits(cost, row)
+      if (policy.algorithm === 'distinct') {
+        const length = Math.max(1, Math.min(row.cost, 1 + (slot % 3)))
+        row.values = Array.from({ length }, (_, n) => `value${(slot + n) % 5}`)
+      }
       // The entries of a debt make a log as long as the debt, so long logs are left to the tests of debts.
       if (mode === 'debt' && policy.algorithm === 'sliding-log') {
         row.cost = Math.min(row.cost, capacityOf(policy) + 2)
@@ -82,7 +86,9 @@ export function runOnOracle(
       distinct.set(`${number} ${index}`, row)
     }
     if (mode === 'debt') {
-      const owing = [...distinct.values()].filter(({ terms }) => terms.algorithm !== 'concurrency')
+      const owing = [...distinct.values()].filter(
+        ({ terms }) => terms.algorithm !== 'concurrency' && terms.algorithm !== 'distinct',
+      )
       return owing.length > 0
         ? { mode, limits: owing }
         : { mode: 'peek', limits: [...distinct.values()] }
@@ -133,7 +139,7 @@ function mostUnits({ algorithm, windowMs, lengths = [] }: ModelPolicy): number {
   const most = Math.floor(2 ** 53 / 3 / Math.max(windowMs, ...lengths))
   return algorithm === 'sliding-log'
     ? Math.min(1000, most)
-    : algorithm === 'concurrency'
+    : algorithm === 'concurrency' || algorithm === 'distinct'
       ? Math.min(100, most)
       : most
 }

@@ -27,7 +27,7 @@ export interface Step {
 
 export interface Ask {
   mode: ModelRequest['mode']
-  /** `slot` is the id of the slots to take or release. */
+  /** `slot` is the id of the slots to take or release, and the first of the values. */
   limits: AskedLimit[]
   /** The length of a ban in eighths of the longest allowed ban, and the life of a limit of an operator in eighths of the window. */
   eighths: number
@@ -59,7 +59,7 @@ export type Wait =
 export type Cost = { units: number } | { of: 'capacity' | 'half' | 'remaining'; plus: number }
 
 /** The algorithms that count units. */
-export type Counting = Exclude<AlgorithmName, 'concurrency'>
+export type Counting = Exclude<AlgorithmName, 'concurrency' | 'distinct'>
 export const algorithms: Counting[] = [
   'fixed-window',
   'sliding-window',
@@ -67,8 +67,8 @@ export const algorithms: Counting[] = [
   'token-bucket',
 ]
 
-/** The kinds of policies for which laws are stated: the algorithms, calendar windows, and slots. */
-export const kinds = [...algorithms, 'calendar', 'concurrency'] as const
+/** The kinds of policies for which laws are stated: the algorithms, calendar windows, slots, and different values. */
+export const kinds = [...algorithms, 'calendar', 'concurrency', 'distinct'] as const
 export type Kind = (typeof kinds)[number]
 
 const most = 2 ** 51
@@ -91,7 +91,11 @@ const units = (window: number, algorithm: AlgorithmName, small = false) => {
   if (small) return fc.integer({ min: 1, max: 9 })
   const max = Math.min(
     Math.floor(mostParts / window),
-    algorithm === 'sliding-log' ? 1000 : algorithm === 'concurrency' ? 100 : most - 1,
+    algorithm === 'sliding-log'
+      ? 1000
+      : algorithm === 'concurrency' || algorithm === 'distinct'
+        ? 100
+        : most - 1,
   )
   return fc.oneof(
     { weight: 6, arbitrary: fc.integer({ min: 1, max: Math.min(max, 12) }) },

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { expect } from 'vitest'
 import type { KeptState, Slots } from '../../src/stores/durable-objects/record.ts'
 import { type ModelKey, spell } from '../model/model.ts'
+import { entriesOf } from '../model/values.ts'
 import type { Objects } from './objects.ts'
 import type { Server } from './server.ts'
 
@@ -19,11 +20,12 @@ interface Stored {
 
 const isLog = (key: string) => key.includes('}:log:')
 const isSlots = (key: string) => key.includes('}:slots:')
+const isValues = (key: string) => key.includes('}:values:')
 
 export async function read(server: Server, key: string): Promise<Stored> {
   if (server.objects) return readObject(server.objects, key)
   const [content, expires] = await Promise.all([
-    isLog(key) || isSlots(key)
+    isLog(key) || isSlots(key) || isValues(key)
       ? server.send('ZRANGE', key, '0', '-1', 'WITHSCORES')
       : server.send('GET', key),
     server.send('PEXPIRETIME', key),
@@ -39,7 +41,8 @@ export async function read(server: Server, key: string): Promise<Stored> {
 async function readObject({ call }: Objects, key: string): Promise<Stored> {
   const [, subject, name] = /\{(.*)\}:?(.*)$/.exec(key)!
   const rows = new Map(await call<[string, { value: never; expires: number }][]>('/dump', subject!))
-  const row = rows.get(name || 'record')
+  // Values are stored as slots.
+  const row = rows.get(name?.replace('values:', 'slots:') || 'record')
   if (!row) return { states: [], expires: -2 }
   return { states: spelled(key, row.value).sort(), expires: row.expires }
 }
@@ -50,6 +53,7 @@ function spelled(key: string, value: unknown): string[] {
       Array.from({ length: count }, (_, n) => `${id}:${n + 1} until ${end}`),
     )
   }
+  if (isValues(key)) return (value as Slots[]).map(({ id, end }) => `${id} at ${end}`)
   if (isLog(key)) return [`${key.slice(key.indexOf(':log:') + ':log:'.length)} ${value}`]
   return (value as [string, KeptState][]).map(([tag, { time, end, numbers }]) =>
     [tag, time, end - time, ...numbers].join(':'),
@@ -67,6 +71,11 @@ function statesOfRecord(content: unknown): string[] {
 }
 
 function statesOfSet(key: string, membersAndScores: unknown[]): string[] {
+  if (isValues(key)) {
+    return membersAndScores
+      .flatMap((one, i) => (i % 2 ? [] : `${one} at ${membersAndScores[i + 1]}`))
+      .sort()
+  }
   if (isSlots(key)) {
     const slots = membersAndScores.map(String)
     return slots.flatMap((one, i) => (i % 2 ? [] : `${one} until ${slots[i + 1]}`)).sort()
@@ -81,6 +90,7 @@ export function predictStates(key: string, predicted: ModelKey | undefined): str
   return [...(predicted?.states ?? [])]
     .flatMap(([tag, state]) => {
       if (isLog(key)) return [`${tag} ${state.numbers}`]
+      if (isValues(key)) return entriesOf(state)
       if (!isSlots(key)) return [spell(tag, state)]
       return state.members!.map((member, index) => `${member} until ${state.numbers[index]}`)
     })

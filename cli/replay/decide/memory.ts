@@ -22,6 +22,7 @@ export const fitsMemory = ({ policies }: Pick<Config, 'policies'>): boolean =>
   policies.every(
     ({ algorithm, penalty, plan, countOnly }) =>
       algorithm !== 'concurrency' &&
+      algorithm !== 'distinct' &&
       (!penalty || penalty.after === MAX_UNITS) && // with 'manual' only operators set bans
       // A refund at another rate than that of the charge shortens the life of a bucket.
       !(algorithm === 'token-bucket' && plan && countOnly),

@@ -32,6 +32,7 @@ const readers: { [Field in Exclude<keyof Policy, Blind>]: (value: Policy[Field])
   key: (key) => keyReads('its key', key),
   onMissingKey: (other) =>
     typeof other === 'object' ? keyReads('its onMissingKey', other.key) : [],
+  distinct: (part) => (part ? keyReads('its distinct', [part]) : []),
   plan: (plan) => (plan ? keyReads('its plan', [plan.key]) : []),
   claim: (claim) => (claim ? [{ part: 'its limit', property: 'token' }] : []),
   cost: (cost) => all(costReaders, cost),

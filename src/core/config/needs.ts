@@ -10,6 +10,7 @@ import { trustedNames } from './trusted-names.ts'
 export const inGateway = [
   'bans',
   'concurrency',
+  'distinct',
   'leases',
   'live',
   'overrides',
@@ -34,16 +35,17 @@ const needs: [feature: string, field: string, isNeeded: Test][] = [
   ]),
   ['banList', 'penalty', (penalty) => Object(penalty).list === true],
   ['concurrency', 'algorithm', (algorithm) => algorithm === 'concurrency'],
+  ['distinct', 'distinct', (part) => part !== undefined],
   ['slidingLog', 'algorithm', (algorithm) => algorithm === 'sliding-log'],
   ['refusals', 'refusal', isObject],
   ['bodies', 'refusal', hasErrorBody],
   ['jwt', 'limit', (_, { claim }) => claim !== undefined],
-  ...['key', 'onMissingKey', 'plan'].map((field): [string, string, Test] => [
+  ...['key', 'onMissingKey', 'distinct', 'plan'].map((field): [string, string, Test] => [
     'jwt',
     field,
     readsClaim,
   ]),
-  ...['key', 'onMissingKey', 'plan', 'match', 'cost', 'reserve'].map(
+  ...['key', 'onMissingKey', 'distinct', 'plan', 'match', 'cost', 'reserve'].map(
     (field): [string, string, Test] => ['bodies', field, usesBody],
   ),
   [

@@ -12,6 +12,7 @@ export type Algorithm =
   | 'sliding-log'
   | 'token-bucket'
   | 'concurrency'
+  | 'distinct'
 
 /** How a limit counts. */
 export interface Terms {
@@ -42,6 +43,8 @@ export interface Limit {
   period?: Period
   /** The id for taking and releasing slots, `[A-Za-z0-9_-]{1,64}`. Required with `concurrency`, except for a peek. */
   slot?: string
+  /** The digests of the values of the request, each `[A-Za-z0-9_-]{1,64}` and each once, at most `cost`. Required with `distinct`, except for a peek. */
+  values?: readonly string[]
   penalty?: Penalty
   /** Set if an operator may have set another limit for the subject. It replaces `limit` of the terms, and the floor. */
   override?: Override
@@ -95,7 +98,7 @@ export interface Correction {
     | 'refund'
     /**
      * Charges units that were already used, even if they do not fit: the count may exceed the limit. At most 10,000 entries in a log, and
-     * 2^53 / 3 for the count times the window; units beyond are not charged. Not for `concurrency`.
+     * 2^53 / 3 for the count times the window; units beyond are not charged. Not for `concurrency` and `distinct`.
      */
     | 'debt'
   limits: Limit[]

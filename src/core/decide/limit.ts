@@ -1,6 +1,7 @@
 /** Makes limits of matches, and the public limit states of the store's answers. */
 import type { LimitState, QuotaState } from '../base/decision.ts'
 import type { Soon } from '../base/when-known.ts'
+import { MAX_ENTRIES } from '../connection/algorithms/index.ts'
 import type { Limit } from '../connection/store.ts'
 import type { Match } from '../program/match.ts'
 import type { NameSubject } from '../program/subject.ts'
@@ -21,9 +22,10 @@ export function limitsOf(
   while (limits.length < matches.length) {
     const match = matches[limits.length]!
     const subject = nameSubject(match.partitionKey)
-    if (subject instanceof Promise) {
-      return subject.then((name) => {
-        limits.push(limitOf(match, slot, name))
+    const values = match.distinct && namedValues(match, nameSubject)
+    if (values || subject instanceof Promise) {
+      return Promise.all([subject, values]).then(([name, known]) => {
+        limits.push(limitOf(match, slot, name, known))
         return limitsOf(matches, slot, nameSubject, limits)
       })
     }
@@ -32,8 +34,13 @@ export function limitsOf(
   return limits
 }
 
-function limitOf(match: Match, slot: string | undefined, subject: string): PolicyLimit {
-  const { policy, partitionKey, cost, period } = match
+function limitOf(
+  match: Match,
+  slot: string | undefined,
+  subject: string,
+  values?: string[],
+): PolicyLimit {
+  const { policy, partitionKey, distinct, cost, period } = match
   const limit: PolicyLimit = { policy, partitionKey, cost, terms: policy, subject }
   if (match.floor) limit.floor = match.floor
   if (policy.overrides) {
@@ -41,8 +48,29 @@ function limitOf(match: Match, slot: string | undefined, subject: string): Polic
   }
   if (period) limit.period = period
   if (policy.penalty) limit.penalty = policy.penalty
+  if (distinct && values) {
+    limit.distinct = distinct
+    limit.values = values
+    if (cost > 0) limit.cost = Math.max(cost, values.length)
+  }
   if (policy.algorithm === 'concurrency' && slot !== undefined) limit.slot = slot
   return limit
+}
+
+/**
+ * The digests of the values of a match. A request that does not tell a value has one of its own, so that it cannot be repeated for free.
+ * The digest also depends on the key, so that the same value of two clients has two digests.
+ */
+async function namedValues(
+  { distinct = [], partitionKey, cost }: Match,
+  nameSubject: NameSubject,
+): Promise<string[]> {
+  const known = distinct.filter(([, value]) => value !== undefined)
+  // The last part has no value, so that the name is not readable either without `hashKeys`.
+  const named = known.map((part) => nameSubject([part, ...partitionKey, ['distinct', undefined]]))
+  const others = Math.min(MAX_ENTRIES, Math.max(cost, distinct.length)) - known.length
+  const unknown = Array.from({ length: Math.max(0, others) }, () => crypto.randomUUID())
+  return [...(await Promise.all(named)), ...unknown]
 }
 
 /** The quota that binds, of a policy with several: the one that refuses for the longest time, else the one with the least remaining. */

@@ -12,6 +12,7 @@ export interface LastReply {
   state: QuotaState
   cost: number
   floor: number
+  values: readonly string[] | undefined
   /** The terms of the reply. They may differ from the current ones: one key may have several plans, and a live policy may change. */
   limit: number
   burst: number

@@ -2,6 +2,7 @@
 import { systemClock } from '../base/clock.ts'
 import type { QuotaState } from '../base/decision.ts'
 import {
+  type Algorithms,
   algorithms,
   capacityOf,
   endingIn,
@@ -62,13 +63,18 @@ export interface LocalStore extends Store {
  * Each isolate admits at most this share of the algorithm's upper bound (at least one unit), and at most as many units as the store
  * last reported as remaining.
  *
+ * Of values (`distinct`) it knows only those that it has admitted by itself, and takes none back.
+ *
  * It does not count slots, starts no bans (but applies a ban of the store until its end), and ignores idempotency keys.
  * @param clock ms since the epoch
+ * @param others algorithms of features
  */
 export function createLocalStore(
   clock: () => number = systemClock,
   random: () => number = Math.random,
+  others: Algorithms = {},
 ): LocalStore {
+  const known: Algorithms = { ...algorithms, ...others }
   const entries = new LocalEntries(random)
 
   /** The current state: the stricter one of the local count and the store's last reply. */
@@ -86,7 +92,7 @@ export function createLocalStore(
       windowMs: share.windowMs,
     })
     const fromReply = cutState(terms.algorithm, state, terms, share)
-    const algorithm = algorithms[terms.algorithm as keyof typeof algorithms]
+    const algorithm = known[terms.algorithm]!
     const left = (state: State | undefined) => algorithm(now, share, 0, state).remaining
     // Do not mark the reply as merged here: it may outlast the local state.
     if (own && left(own) <= left(fromReply)) return own
@@ -95,16 +101,17 @@ export function createLocalStore(
     return fromReply
   }
 
-  /** How long a refusal by the store still applies, ms. A ban applies to every cost; another refusal only to this or a higher cost and floor. */
+  /** How long a refusal by the store still applies, ms. A ban applies to every cost; another refusal only to this or a higher cost and floor, and to these values. */
   function refusedFor(
     { reply }: LocalEntry,
-    { terms, cost, floor = 0 }: Limit,
+    { terms, cost, floor = 0, values }: Limit,
     now: number,
   ): number {
     if (!reply || cost === 0) return 0
     const { state, limit, burst, receivedAt } = reply
     const isSmaller = terms.limit <= limit && terms.burst <= burst
-    const isCovered = cost >= reply.cost && floor >= reply.floor && isSmaller
+    const isSame = `${values}` === `${reply.values}`
+    const isCovered = cost >= reply.cost && floor >= reply.floor && isSmaller && isSame
     const refused = isCovered && !state.allowed && state.retryAfterMs !== null
     const waitMs = Math.max(state.bannedForMs ?? 0, refused ? state.retryAfterMs! : 0)
     return Math.max(0, receivedAt + waitMs - now)
@@ -112,14 +119,14 @@ export function createLocalStore(
 
   /** Decides one limit without changing it. `charged` is its entry after the charge. */
   function check(limit: Limit, now: number) {
-    const { terms, period } = limit
+    const { terms, period, values } = limit
     if (terms.algorithm === 'concurrency') return { state: fullState(terms.limit, limit.cost) }
     const key = keyOf(limit)
     const { share, cost, floor } = shareOf(terms, limit.cost, limit.floor)
     const entry = entries.get(key)
     const live = entry && stateOf(entry, limit, share, now)
     const smaller = withFloor(terms.algorithm, share, floor)
-    const outcome = algorithms[terms.algorithm](now, { ...smaller, period }, cost, live)
+    const outcome = known[terms.algorithm]!(now, { ...smaller, period, values }, cost, live)
     const { state, ...numbers } =
       live && !outcome.state ? endingIn(entry!.runOut - now, outcome) : outcome
     const refusedMs = entry ? refusedFor(entry, limit, now) : 0
@@ -216,7 +223,7 @@ export function createLocalStore(
     },
 
     learn(limit, state, decidedAt, receivedAt) {
-      const { terms, cost, floor = 0 } = resized(limit, state.limit)
+      const { terms, cost, floor = 0, values } = resized(limit, state.limit)
       const key = keyOf(limit)
       const { bannedForMs = 0, overriddenForMs = 0 } = state
       const waitMs = Math.max(state.resetAfterMs, bannedForMs, overriddenForMs)
@@ -229,7 +236,7 @@ export function createLocalStore(
         entry.localUnits = 0
       }
       const { limit: size, burst } = terms
-      entry.reply = { state, cost, floor, limit: size, burst, decidedAt, receivedAt }
+      entry.reply = { state, cost, floor, values, limit: size, burst, decidedAt, receivedAt }
       entry.isMerged = false
       entry.until = Math.max(entry.runOut, receivedAt + waitMs)
       entry.left = state.allowed ? state.remaining / capacityOf(terms.algorithm, terms) : 0

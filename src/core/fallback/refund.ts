@@ -24,6 +24,8 @@ export function refunded(
       )
       return { ...state, numbers: state.numbers.filter((_, index) => !taken.has(index)) }
     }
+    case 'distinct': // a value stays until its time is over
+      return state
     default:
       return takenAt < state.time
         ? state

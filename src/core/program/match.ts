@@ -22,6 +22,8 @@ export interface Match {
   policy: Policy
   /** The values of the key. The subject in the store is made of them. */
   partitionKey: Part[]
+  /** The values that a policy with `distinct` counts, each once. */
+  distinct?: Part[]
   /** Cost in units. */
   cost: number
   /** The units that the request must leave free. Absent if it may use the whole quota. */
@@ -211,9 +213,11 @@ function compilePolicy(
   const mismatch = compileCondition(policy.match, config)
   const isAlways = mismatch === matchesAll
   const costOf = compileCost(policy, config)
+  const { distinct } = policy
   const { otherwise } = policy.cost
+  /** With `distinct`, the value is the last part. */
   const compiled = (key: Policy['key'], label = labelOf) =>
-    compileKey(key, policy.match.path ?? [], config, readers, label)
+    compileKey(distinct ? [...key, distinct] : key, policy.match.path ?? [], config, readers, label)
   const key = compiled(policy.key)
   const { onMissingKey } = policy
   const otherKey =
@@ -258,7 +262,7 @@ function compilePolicy(
     return whenKnown(otherKey ? otherKey(view) : partitionKey, (other) => meetBy(other, view))
   }
 
-  const meetBy = (partitionKey: Part[], view: RequestView): Soon<Match> =>
+  const meetQuota = (partitionKey: Part[], view: RequestView): Soon<Match> =>
     whenKnown(sized ? sized(view) : policy, (policy) =>
       whenKnown(costOf ? costOf(view) : otherwise, (cost): Match => {
         const period = periodOf?.(clock())
@@ -268,6 +272,14 @@ function compilePolicy(
         return withShare(match, shareOf?.(view))
       }),
     )
+
+  const meetBy = distinct
+    ? (parts: Part[], view: RequestView): Soon<Match> =>
+        whenKnown(meetQuota(parts.slice(0, -1), view), (match) => ({
+          ...match,
+          distinct: parts.slice(-1),
+        }))
+    : meetQuota
 
   // The origin may use any of the readings. So each selected quota is charged, at the highest cost, with the smallest plan and the
   // largest reserve.
@@ -280,10 +292,13 @@ function compilePolicy(
       const name = canonical(one.partitionKey)
       const known = quotas.get(name)
       if (!known || one.policy.limit < known.policy.limit) quotas.set(name, one)
+      if (known?.distinct) quotas.set(name, withValues(quotas.get(name)!, [known, one]))
     }
     const highest = Math.max(...each.filter(isMatch).map((one) => one.cost))
     const share = shareOf && Math.max(...met.map(shareOf))
-    return [...quotas.values()].map((one) => withShare({ ...one, cost: highest }, share))
+    return [...quotas.values()].map((one) =>
+      withShare({ ...one, cost: one.distinct ? one.cost : highest }, share),
+    )
   }
   return { policy, begin: policy.usesBody ? beginBody : describe }
 }
@@ -291,6 +306,13 @@ function compilePolicy(
 /** The match with the part of the quota that it must leave free. */
 export const withShare = (match: Match, share: number | undefined): Match =>
   share ? { ...match, share, floor: floorUnits(match.policy, share) } : match
+
+/** The match with the values of several matches of its quota. Each value costs one unit; requests without the value have none in common. */
+export function withValues(match: Match, same: Match[]): Match {
+  const all = same.flatMap(({ distinct = [] }) => distinct)
+  const distinct = [...new Map(all.map((part, index) => [part[1] ?? index, part])).values()]
+  return { ...match, distinct, cost: distinct.length }
+}
 
 /** The missing part because of which the policy does not count the request; `undefined` if it counts the request. */
 function lackingOf(

@@ -2,7 +2,14 @@
 import type { Soon } from '../../core/base/when-known.ts'
 import { keysOf } from '../../core/config/schema/keys-in-redis.ts'
 import { MAX_UNITS } from '../../core/config/schema/shapes.ts'
-import { isMatch, type Match, type Met, type Unmet, withShare } from '../../core/program/match.ts'
+import {
+  isMatch,
+  type Match,
+  type Met,
+  type Unmet,
+  withShare,
+  withValues,
+} from '../../core/program/match.ts'
 import { canonical } from '../../core/program/subject.ts'
 import type { Message } from '../../core/request/message.ts'
 import type { RequestView } from '../../core/request/view.ts'
@@ -78,6 +85,9 @@ function summed(matches: Match[]): Match[] {
   return [...quotas.values()].map((same) => {
     const [smallest] = same.sort((one, other) => one.policy.limit - other.policy.limit)
     const share = Math.max(...same.map(({ share = 0 }) => share))
-    return withShare({ ...smallest!, cost: costOf(same) }, share)
+    const met = smallest!.distinct
+      ? withValues(smallest!, same)
+      : { ...smallest!, cost: costOf(same) }
+    return withShare(met, share)
   })
 }

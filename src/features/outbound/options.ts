@@ -26,7 +26,7 @@ const own = object(ownFields)
 export const byDefault = [concurrency(), slidingLog()]
 
 /** The fields of a policy that decide about a request of a client, and not about one that goes out. */
-const foreign = ['check', 'lease', 'mode', 'overrides', 'penalty', 'refusal'] as const
+const foreign = ['check', 'distinct', 'lease', 'mode', 'overrides', 'penalty', 'refusal'] as const
 /** The fields of a configuration that `outbound()` has too. */
 const shared = [
   'allow',

@@ -68,10 +68,11 @@ export function verifiedBy(claim: Claim): Verified {
 }
 
 function marked(match: Match, own: Part, { policy, cost = 0 }: Claim): Match {
-  const partitionKey = [...match.partitionKey, own]
-  return match.policy.name === policy && cost > match.cost
-    ? { ...match, partitionKey, cost }
-    : { ...match, partitionKey }
+  const marked: Match = { ...match, partitionKey: [...match.partitionKey, own] }
+  // Each request counts as another value.
+  if (match.distinct) marked.distinct = match.distinct.map(([label]) => [label, undefined])
+  if (match.policy.name === policy && cost > match.cost) marked.cost = cost
+  return marked
 }
 
 function decided(

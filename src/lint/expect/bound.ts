@@ -11,7 +11,7 @@ import { mostUnits } from './units.ts'
 
 /** Why a policy bounds nothing for some or all requests. */
 export type Gap =
-  | { why: 'shadow' | 'slots' | 'response' }
+  | { why: 'shadow' | 'slots' | 'values' | 'response' }
   /** A field of its condition does not hold for every request. */
   | { why: 'match'; field: keyof Condition }
   /** An entry of `allow` exempts requests. */
@@ -121,6 +121,7 @@ export function boundBy(
   if (policy.countOnly || policy.cost.response || policy.cost.usage)
     return { policy, gap: { why: 'response' } }
   if (policy.algorithm === 'concurrency') return { policy, gap: { why: 'slots' } }
+  if (policy.distinct) return { policy, gap: { why: 'values' } }
   let counters = 0
   for (const key of keys) {
     const count = countersOf(key, policy, terms)

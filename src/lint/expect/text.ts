@@ -28,6 +28,8 @@ export function gapText(gap: Gap): string {
       return 'is in shadow and refuses nothing'
     case 'slots':
       return 'limits how many are in flight, and not how many pass'
+    case 'values':
+      return 'limits different values, and not how many requests pass'
     case 'response':
       return 'refunds by the response'
     case 'free':

@@ -15,12 +15,12 @@ const greatest = (one: bigint, other: bigint) => (one > other ? one : other)
 type CountedQuota = Pick<Policy, 'algorithm' | 'limit' | 'burst' | 'windowMs' | 'calendar'>
 
 /**
- * The most units in any half-open interval of `inMs`. `Infinity` for slots, which are free again when their request ends.
+ * The most units in any half-open interval of `inMs`. `Infinity` for slots, which are free again when their request ends, and for different values, of which each may be repeated.
  * @param terms the largest limit and burst of any request
  */
 export function mostUnits(terms: CountedQuota, inMs: number): number {
   const { algorithm, calendar } = terms
-  if (algorithm === 'concurrency') return Number.POSITIVE_INFINITY
+  if (algorithm === 'concurrency' || algorithm === 'distinct') return Number.POSITIVE_INFINITY
   const [limit, burst, length] = [terms.limit, terms.burst, inMs].map(BigInt) as [
     bigint,
     bigint,

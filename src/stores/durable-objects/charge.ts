@@ -14,7 +14,7 @@ import type { KeptState } from './record.ts'
 type After = KeptState | 'none' | undefined
 
 /** The algorithms whose states are in the record. */
-export type InRecord = Exclude<Terms['algorithm'], 'sliding-log' | 'concurrency'>
+export type InRecord = Exclude<Terms['algorithm'], 'sliding-log' | 'concurrency' | 'distinct'>
 
 /** The terms of a limit with its floor and its calendar period. */
 export function quotaOf({ terms, floor, period }: Limit): QuotaTerms {

@@ -1,4 +1,5 @@
 /** Decides requests to one subject. lua/README.md is the contract: every number equals that of the script. */
+import { hasOwnKey } from '../../core/base/own-key.ts'
 import { algorithms, resized, statedBy } from '../../core/connection/algorithms/index.ts'
 import type { Limit, Penalty, StoreRequest, StoreState } from '../../core/connection/store.ts'
 import { owed, quotaOf, refunded, taken } from './charge.ts'
@@ -6,6 +7,7 @@ import { liveTimes, owedTimes, refundedTimes } from './log.ts'
 import { ban, banRest, type Changes, pardon, refusalCounted } from './penalty.ts'
 import { type KeptState, liveState, type Parts } from './record.ts'
 import { hasRoom, releasedSlots, slotsState, takenSlots } from './slots.ts'
+import { releasedValues, takenValues, valuesOutcome, valuesState } from './values.ts'
 
 type Mode = StoreRequest['mode']
 
@@ -82,7 +84,7 @@ function operate(parts: Parts, request: StoreRequest, now: number) {
     if (override && mode === 'restore') changes.set(`${tag}-limit`, undefined)
     if (mode === 'reset') {
       if (algorithm === 'sliding-log') parts.setLog(tag, [], 0)
-      else if (algorithm === 'concurrency') parts.setSlots(tag, [], 0)
+      else if (hasOwnKey(algorithm)) parts.setSlots(tag, [], 0)
       else changes.set(tag, undefined)
     }
     if (!penalty) continue
@@ -112,6 +114,8 @@ function fits(parts: Parts, limit: Limit, now: number): boolean {
     const { length } = liveTimes(parts.log(terms.tag), terms.windowMs, now)
     return cost === 0 || length + cost <= quotaOf(limit).limit
   }
+  if (terms.algorithm === 'distinct')
+    return valuesOutcome(parts.slots(terms.tag), limit, now).allowed
   const state = liveState(parts.record, terms.tag, now)
   return algorithms[terms.algorithm](now, quotaOf(limit), cost, state).allowed
 }
@@ -133,6 +137,13 @@ function charge(
     const slots = parts.slots(tag)
     const after = mode === 'refund' ? releasedSlots(slots, limit) : takenSlots(slots, limit, now)
     if (after) parts.setSlots(tag, after, Math.max(0, ...after.map(({ end }) => end)))
+  } else if (algorithm === 'distinct') {
+    const uses = parts.slots(tag)
+    const after =
+      mode === 'refund'
+        ? releasedValues(uses, limit, now, decidedAt)
+        : takenValues(uses, limit, now)
+    if (after) parts.setSlots(tag, after, Math.ceil(after.at(-1)?.end ?? 0) + windowMs)
   } else if (algorithm === 'sliding-log') {
     const times = parts.log(tag)
     const after =
@@ -156,10 +167,7 @@ function stateOf(
   { limit, penalty, fits, rest, override }: LimitRow,
   now: number,
 ): StoreState {
-  const numbers =
-    limit.terms.algorithm === 'concurrency'
-      ? slotsState(parts.slots(limit.terms.tag), limit, now)
-      : statedBy(limit, now, fits, countedOf(parts, limit, now))
+  const numbers = numbersOf(parts, limit, fits, now)
   const retryAfterMs = fits ? 0 : numbers.retryAfterMs
   return {
     ...numbers,
@@ -168,6 +176,13 @@ function stateOf(
     ...(penalty && rest > 0 && { bannedForMs: rest }),
     ...(override && { limit: override.numbers[0]!, overriddenForMs: override.end - now }),
   }
+}
+
+function numbersOf(parts: Parts, limit: Limit, fits: boolean, now: number) {
+  const { algorithm, tag } = limit.terms
+  if (algorithm === 'concurrency') return slotsState(parts.slots(tag), limit, now)
+  if (algorithm === 'distinct') return valuesState(parts.slots(tag), limit, fits, now)
+  return statedBy(limit, now, fits, countedOf(parts, limit, now))
 }
 
 /** The state of a limit without slots. A log ends with its units. */

@@ -7,9 +7,11 @@ import { cost } from './cost.ts'
 import {
   type Key,
   type KeyPart,
+  type KeySource,
   key,
   type MissingKeyOptions,
   type OnMissingKey,
+  oneKey,
   onMissingKey,
 } from './key.ts'
 import { limit } from './limit.ts'
@@ -94,6 +96,13 @@ const policyFields = <Context>() => ({
     onMissingKey as v.GenericSchema<MissingKeyOptions<Context>, OnMissingKey>,
     'share',
   ),
+  /**
+   * Counts the different values of this key part, such as `'body:username'`, instead of requests: at most `limit` of them pass in any
+   * `window`, and a request with a value that counts already takes no unit. A value counts from its last use. A request without the value
+   * is treated as `onMissingKey` says; with `'share'` all such requests have one value. Requires `distinct()`. Not with `algorithm`,
+   * `lease` or a `cost`. Defaults to none.
+   */
+  distinct: v.optional(oneKey as v.GenericSchema<KeySource<Context>, KeyPart>),
   /** The requests that the policy applies to. Defaults to every request. */
   match: v.optional(condition, {}),
   /**
@@ -148,8 +157,8 @@ type PolicyFields = ReturnType<typeof policyFields<unknown>>
 export interface PolicyOptions<Context = unknown>
   extends Input<ReturnType<typeof policyFields<Context>>> {}
 
-/** The algorithms of a parsed policy. README.md, "Choose an algorithm", describes them. */
-export type AlgorithmName = Policy['algorithm']
+/** The algorithms of a parsed policy without `distinct`. README.md, "Choose an algorithm", describes them. */
+export type AlgorithmName = Exclude<Policy['algorithm'], 'distinct'>
 
 /** A parsed policy, with defaults, and durations in milliseconds. */
 export interface Policy extends ReturnType<typeof parsed> {
@@ -171,7 +180,10 @@ function parsed(options: Output<PolicyFields>) {
   const limit = claim ? claim.otherwise : (rest.limit as number)
   const calendar = isUnit(window) ? { unit: window, timeZone } : undefined
   const isSpaced = written === 'gcra'
-  const algorithm = isSpaced ? 'token-bucket' : written
+  const counting = isSpaced ? 'token-bucket' : written
+  // With another algorithm the feature reports a problem.
+  const algorithm =
+    rest.distinct && counting === 'sliding-window' ? ('distinct' as const) : counting
   return {
     ...rest,
     /** Marks the states of this policy in Redis. Depends on name, algorithm, window and align (with a calendar, the time zone). */
@@ -198,7 +210,15 @@ function parsed(options: Output<PolicyFields>) {
     plan: plan && { ...plan, limits },
     // An isolate cannot count the slots of other isolates.
     onStoreError: rest.onStoreError ?? (algorithm === 'concurrency' ? 'allow' : 'local'),
-    usesBody: usesBody([rest.key, rest.onMissingKey, plan, rest.match, rest.cost, rest.reserve]),
+    usesBody: usesBody([
+      rest.key,
+      rest.onMissingKey,
+      rest.distinct,
+      plan,
+      rest.match,
+      rest.cost,
+      rest.reserve,
+    ]),
     /** If undefined, the deadline of the configuration applies. */
     deadlineMs: deadline,
   }

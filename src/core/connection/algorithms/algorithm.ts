@@ -6,6 +6,8 @@ import type { Limit, Terms } from '../store.ts'
 export interface QuotaTerms extends Pick<Terms, 'limit' | 'windowMs' | 'burst' | 'align'> {
   /** The current period of a calendar window and the next one. Fixed windows only. */
   period?: Period | undefined
+  /** The values of the request. Only for `distinct`. */
+  values?: readonly string[] | undefined
 }
 
 /** The stored state of one limit. */
@@ -14,6 +16,8 @@ export interface State {
   time: number
   /** Each algorithm documents its own numbers. */
   numbers: number[]
+  /** The value of each number. Only for `distinct`. */
+  values?: readonly string[]
   /** The end of a fixed window, ms since the epoch. Defaults to one window after `time`. */
   end?: number
 }

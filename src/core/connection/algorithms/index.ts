@@ -24,8 +24,11 @@ export const algorithms = {
   'token-bucket': tokenBucket,
 } satisfies Record<string, QuotaAlgorithm>
 
+/** Algorithms that features add, by their names. */
+export type Algorithms = Readonly<Partial<Record<Terms['algorithm'], QuotaAlgorithm>>>
+
 /**
- * The state of a limit in a reply, by its stored state after the decision. Not for `concurrency`.
+ * The state of a limit in a reply, by its stored state after the decision. Not for `concurrency` and `distinct`.
  * @param allowed true if the cost fits, or was charged
  * @param stored with the end of its life
  */
@@ -35,7 +38,7 @@ export function statedBy(
   allowed: boolean,
   stored?: KeptState,
 ): QuotaState {
-  const algorithm = terms.algorithm as Exclude<Terms['algorithm'], 'concurrency'>
+  const algorithm = terms.algorithm as keyof typeof algorithms
   const decide = algorithms[algorithm]
   const smaller = withFloor(algorithm, terms, floor)
   const { remaining, resetAfterMs, nextAfterMs } = decide(now, smaller, 0, stored)

@@ -12,6 +12,7 @@ export const algorithmNames: Record<Terms['algorithm'], string> = {
   'token-bucket': 'bucket',
   'sliding-log': 'log',
   concurrency: 'slots',
+  distinct: 'distinct',
 }
 const modes: Record<StoreRequest['mode'], 'charges' | 'peeks' | 'operates'> = {
   take: 'charges',
@@ -56,7 +57,7 @@ function termsText(terms: Terms, place: string): TermsText {
   check(isWhole(burst, 1) && burst * windowMs <= MAX_PRODUCT, place, 'burst')
   check(align === 'clock' || align === 'first-request', place, 'align')
   const text = textOf(terms)
-  const hasConstantOption = algorithm !== 'concurrency'
+  const hasConstantOption = algorithm !== 'concurrency' && algorithm !== 'distinct'
   const option = hasConstantOption ? optionOf(terms, {}, 'take', place) : ''
   const both = { text, whole: hasConstantOption ? `${text}${option},` : undefined }
   written.set(terms, both)
@@ -66,10 +67,10 @@ function termsText(terms: Terms, place: string): TermsText {
 const textOf = ({ tag, algorithm, limit, windowMs }: Terms) =>
   `;${tag}:${algorithmNames[algorithm]},${limit},${windowMs},`
 
-/** The option of a limit: the burst, the slot, the calendar period, or when a window opens. */
+/** The option of a limit: the burst, the slot, the values, the calendar period, or when a window opens. */
 export function optionOf(
   terms: Terms,
-  { period, slot = '' }: Pick<Limit, 'period' | 'slot'>,
+  { period, slot = '', values = [] }: Pick<Limit, 'period' | 'slot' | 'values'>,
   mode: StoreRequest['mode'],
   place: string,
 ) {
@@ -79,6 +80,13 @@ export function optionOf(
     case 'concurrency':
       check(isId(slot) || (slot === '' && modes[mode] !== 'charges'), place, 'slot')
       return slot
+    case 'distinct':
+      check(
+        values.every(isId) && (values[0] !== undefined || modes[mode] !== 'charges'),
+        place,
+        'values',
+      )
+      return values.join('/')
     case 'fixed-window': {
       if (!period) return terms.align === 'clock' ? 'clock' : ''
       const [start, end, nextEnd] = period
@@ -126,7 +134,9 @@ export function requestText(
       text += ` ${keyIndex(limit)}${whole}${cost}`
       continue
     }
-    check(mode !== 'debt' || terms.algorithm !== 'concurrency', place, 'algorithm of a debt')
+    const { algorithm } = terms
+    const owes = algorithm !== 'concurrency' && algorithm !== 'distinct'
+    check(mode !== 'debt' || owes, place, 'algorithm of a debt')
     const units = mode === 'refund' ? Math.min(cost, mostRefunded(terms)) : cost
     check(isWhole(floor, 0) && floor <= capacityOf(terms.algorithm, terms), place, 'floor')
     const sent = withFloor(terms.algorithm, terms, floor)

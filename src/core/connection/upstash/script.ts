@@ -76,8 +76,10 @@ export function keysOf(requests: StoreRequest[], namespace?: string): string[] {
 export const recordOf = (subject: string, namespace?: string) =>
   namespace ? `sluice:1:${namespace}:{${subject}}` : `sluice:1:{${subject}}`
 
+const suffixes = { 'sliding-log': 'log', concurrency: 'slots', distinct: 'values' }
+
 function keyOf({ subject, terms: { algorithm, tag } }: Limit, namespace?: string): string {
   const record = recordOf(subject, namespace)
   if (!hasOwnKey(algorithm)) return record
-  return `${record}:${algorithm === 'concurrency' ? 'slots' : 'log'}:${tag}`
+  return `${record}:${suffixes[algorithm]}:${tag}`
 }

@@ -1,0 +1,45 @@
+/** What `distinct()` adds to a configuration. */
+import type { FeatureFields } from '../../core/config/feature.ts'
+import type { Policy } from '../../core/config/parse.ts'
+import type { AddProblem } from '../../core/config/schema/shapes.ts'
+
+/** Redis stores 40 to 150 bytes for every value. */
+const MOST = 10_000
+
+export const declaration: FeatureFields = {
+  name: 'distinct',
+  check({ policies }, problem) {
+    policies.forEach((policy, index) => {
+      if (!policy?.distinct) return
+      checkPolicy(policy, (path, expected) => problem(['policies', index, ...path], expected))
+    })
+  },
+}
+
+function checkPolicy(
+  { algorithm, distinct, key, cost, lease, limit = 0, claim, plan }: Partial<Policy>,
+  problem: AddProblem,
+) {
+  if (algorithm && algorithm !== 'distinct')
+    problem(['algorithm'], 'no value (distinct counts each value from its last use)')
+  const part = JSON.stringify(distinct)
+  if (key?.some((one) => JSON.stringify(one) === part))
+    problem(
+      ['distinct'],
+      'a part that key does not have (each value would have a quota of its own)',
+    )
+  if (cost && costs(cost)) problem(['cost'], 'no value (each different value costs 1)')
+  if (lease) problem(['lease'], 'no value (an isolate does not know which values count)')
+  const sizes: [(string | number)[], number][] = [
+    [claim ? ['limit', 'max'] : ['limit'], claim?.max ?? limit],
+    ...Object.entries(plan?.limits ?? {}).map(([name, size]): [string[], number] => [
+      ['limits', name],
+      size,
+    ]),
+  ]
+  for (const [path, size] of sizes) if (size > MOST) problem(path, `at most ${MOST} with distinct`)
+}
+
+/** True if a request may cost anything but 1. */
+const costs = ({ otherwise, rules, ...others }: Policy['cost']) =>
+  otherwise !== 1 || rules.length > 0 || Object.values(others).some(Boolean)

@@ -1,0 +1,18 @@
+/** `sluice/distinct`: limits on the number of different values. */
+import { distinct as algorithm } from '../../core/connection/algorithms/distinct.ts'
+import { apart, distinct as script } from '../../core/connection/upstash/script-text.ts'
+import type { Feature } from '../../core/feature.ts'
+import { declaration } from './declaration.ts'
+
+/**
+ * Lets policies have `distinct`, also those of a live document. `createGateway` has this feature by default.
+ * @example
+ * rateLimiter({
+ *   policies: [{ name: 'user-names', limit: 5, window: '1h', match: { path: '/login' }, distinct: 'header:x-user' }],
+ *   use: [distinct()],
+ * })
+ */
+export const distinct = (): Feature => ({
+  ...declaration,
+  compile: () => ({ lua: [script, apart], algorithms: { distinct: algorithm } }),
+})
