@@ -226,8 +226,8 @@ function compilePolicy(
   const shareOf = compileReserve(policy, config)
   const periodOf = policy.calendar && calendar(policy.calendar.unit, policy.calendar.timeZone)
 
-  /** The size, the cost and the period of each request are the same. */
-  const isConstant = !(sized || costOf || periodOf || shareOf)
+  /** The size, the cost and the period of each request are the same, and its values are not read. */
+  const isConstant = !(sized || costOf || periodOf || shareOf || distinct)
 
   // Synchronous for a policy that does not apply, because most policies do not apply to most requests.
   const describe = (readings: RequestView[]): Soon<Met | Unmet> => {
