@@ -7,6 +7,7 @@ import openapi from '../src/api/openapi.json' with { type: 'json' }
 import type { Feature } from '../src/core/feature.ts'
 import { banList } from '../src/features/ban-list/index.ts'
 import { bodies } from '../src/features/bodies/index.ts'
+import { distinct } from '../src/features/distinct/index.ts'
 import { graphqlCost } from '../src/features/graphql/graphql.ts'
 import { type JwtOptions, jwt } from '../src/features/jwt/index.ts'
 import { observe } from '../src/features/observe/index.ts'
@@ -36,6 +37,7 @@ export function gatewayOf({ CONFIG, OBSERVE, BODIES }: Settings) {
       use: [
         ...features,
         ...(verified ? [jwt(verified)] : []),
+        ...(config.policies.some((policy) => policy.distinct) ? [distinct()] : []),
         ...(OBSERVE ? [observe(JSON.parse(OBSERVE))] : []),
         ...(BODIES ? [bodies({ ...JSON.parse(BODIES), graphql: graphqlCost() })] : []),
       ],

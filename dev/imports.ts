@@ -54,7 +54,6 @@ const rooms: Record<string, Room> = {
       ...[
         'bans',
         'concurrency',
-        'distinct',
         'leases',
         'live',
         'overrides',
@@ -81,7 +80,7 @@ const rooms: Record<string, Room> = {
     rooms: [...core('base', 'config', 'request', 'program'), 'features'],
     packages: ['valibot'],
   },
-  features: { rooms: [...core('config'), ...owning, 'features/distinct'] },
+  features: { rooms: [...core('config'), ...owning] },
   'features/bodies': {
     rooms: [
       'core',

@@ -1,7 +1,6 @@
 /** What the features that `createGateway` has by default add to configurations, without what they do. For the linter and the command line. */
 import type { FeatureFields } from '../core/config/feature.ts'
 import { declaration as bans } from './bans/declaration.ts'
-import { declaration as distinct } from './distinct/declaration.ts'
 import { declaration as leases } from './leases/declaration.ts'
 import { declaration as live } from './live/declaration.ts'
 import { declaration as overrides } from './overrides/declaration.ts'
@@ -10,7 +9,6 @@ import { declaration as shield } from './shield/declaration.ts'
 export const inGateway: readonly FeatureFields[] = [
   bans,
   { name: 'concurrency' },
-  distinct,
   leases,
   live,
   overrides,

@@ -11,6 +11,7 @@ import type {
 import { parseConfig } from '../../src/core/config/parse.ts'
 import type { CostOptions } from '../../src/core/config/schema/cost.ts'
 import { bodies } from '../../src/features/bodies/index.ts'
+import { distinct } from '../../src/features/distinct/index.ts'
 import { graphqlCost } from '../../src/features/graphql/graphql.ts'
 import { inGateway } from '../../src/features/in-gateway.ts'
 import { jwt } from '../../src/features/jwt/index.ts'
@@ -24,6 +25,7 @@ export const plugins = {
   use: [
     jwt({ secret: 'JWT_SECRET', algorithms: ['HS256'] }),
     bodies({ graphql: graphqlCost() }),
+    distinct(),
     leases(),
     overrides(),
     refusals(),

@@ -9,7 +9,7 @@ import { prepare } from '../../../src/core/decide/decide.ts'
 import type { PolicyLimit } from '../../../src/core/decide/limit.ts'
 import type { Pending } from '../../../src/core/decide/question.ts'
 import { correctionsOf } from '../../../src/core/decide/settle.ts'
-import { canonical, type NameSubject } from '../../../src/core/program/subject.ts'
+import { canonical, DIGEST, type NameSubject } from '../../../src/core/program/subject.ts'
 import { type Asked, type Engine, responseOf } from './engine.ts'
 import type { PrivateRedis } from './private-redis.ts'
 import type { Decided, Verdict } from './verdict.ts'
@@ -38,7 +38,9 @@ const MAX_SUBJECT = 256
 
 const nameSubject: NameSubject = (parts) => {
   const text = canonical(parts)
-  return text.length <= MAX_SUBJECT ? text : createHash('sha256').update(text).digest('base64url')
+  return text.length <= MAX_SUBJECT && parts.at(-1) !== DIGEST
+    ? text
+    : createHash('sha256').update(text).digest('base64url')
 }
 const parts = { nameSubject, denialCache: undefined, shield: undefined }
 

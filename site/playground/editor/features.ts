@@ -2,6 +2,7 @@
 import type { Feature } from '../../../src/core/feature.ts'
 import { bans } from '../../../src/features/bans/index.ts'
 import { concurrency } from '../../../src/features/concurrency/index.ts'
+import { distinct } from '../../../src/features/distinct/index.ts'
 import { leases } from '../../../src/features/leases/index.ts'
 import { live } from '../../../src/features/live/index.ts'
 import { observe } from '../../../src/features/observe/index.ts'
@@ -14,6 +15,7 @@ import { slidingLog } from '../../../src/features/sliding-log/index.ts'
 export const features: Record<string, (...given: any[]) => unknown> = {
   bans,
   concurrency,
+  distinct,
   leases,
   live,
   overrides,

@@ -10,7 +10,6 @@ import { trustedNames } from './trusted-names.ts'
 export const inGateway = [
   'bans',
   'concurrency',
-  'distinct',
   'leases',
   'live',
   'overrides',

@@ -4,7 +4,7 @@ import type { Soon } from '../base/when-known.ts'
 import { MAX_ENTRIES } from '../connection/algorithms/index.ts'
 import type { Limit } from '../connection/store.ts'
 import type { Match } from '../program/match.ts'
-import type { NameSubject } from '../program/subject.ts'
+import { DIGEST, type NameSubject } from '../program/subject.ts'
 
 /** A limit, with the match that it comes from. */
 export type PolicyLimit = Match & Limit
@@ -66,8 +66,7 @@ async function namedValues(
   nameSubject: NameSubject,
 ): Promise<string[]> {
   const known = distinct.filter(([, value]) => value !== undefined)
-  // The last part has no value, so that the name is not readable either without `hashKeys`.
-  const named = known.map((part) => nameSubject([part, ...partitionKey, ['distinct', undefined]]))
+  const named = known.map((part) => nameSubject([part, ...partitionKey, DIGEST]))
   const others = Math.min(MAX_ENTRIES, Math.max(cost, distinct.length)) - known.length
   const unknown = Array.from({ length: Math.max(0, others) }, () => crypto.randomUUID())
   return [...(await Promise.all(named)), ...unknown]

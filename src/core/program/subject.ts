@@ -5,6 +5,9 @@ import type { Soon } from '../base/when-known.ts'
 /** One part of the partition key of a request. A part without a value is missing, or has a `fault`. */
 export type Part = [label: string, value: string | undefined, fault?: KeyFault]
 
+/** The last part of a name that is a digest in any case: a part without a value is never readable. */
+export const DIGEST: Part = ['distinct', undefined]
+
 /** Converts the parts of a partition key to a subject. */
 export type NameSubject = (parts: Part[]) => Soon<string>
 

@@ -2,10 +2,10 @@
 import { distinct as algorithm } from '../../core/connection/algorithms/distinct.ts'
 import { apart, distinct as script } from '../../core/connection/upstash/script-text.ts'
 import type { Feature } from '../../core/feature.ts'
-import { declaration } from './declaration.ts'
+import { checkPolicies } from './check.ts'
 
 /**
- * Lets policies have `distinct`, also those of a live document. `createGateway` has this feature by default.
+ * Lets policies have `distinct`, also those of a live document.
  * @example
  * rateLimiter({
  *   policies: [{ name: 'user-names', limit: 5, window: '1h', match: { path: '/login' }, distinct: 'header:x-user' }],
@@ -13,6 +13,7 @@ import { declaration } from './declaration.ts'
  * })
  */
 export const distinct = (): Feature => ({
-  ...declaration,
+  name: 'distinct',
+  check: checkPolicies,
   compile: () => ({ lua: [script, apart], algorithms: { distinct: algorithm } }),
 })

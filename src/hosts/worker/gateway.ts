@@ -20,7 +20,6 @@ import { wouldRefuse } from '../../core/respond/shadow.ts'
 import { maySpeculate, speculate } from '../../core/speculative.ts'
 import { bans } from '../../features/bans/index.ts'
 import { concurrency } from '../../features/concurrency/index.ts'
-import { distinct } from '../../features/distinct/index.ts'
 import { leases } from '../../features/leases/index.ts'
 import { live } from '../../features/live/index.ts'
 import { overrides } from '../../features/overrides/index.ts'
@@ -66,7 +65,6 @@ export function createGateway(
     byDefault: [
       bans(),
       concurrency(),
-      distinct(),
       leases(),
       live(),
       overrides(),

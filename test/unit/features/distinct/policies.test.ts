@@ -71,8 +71,8 @@ test.each<[object]>([
   [{ key: 'global', countOnly: 401, mode: 'shadow', onStoreError: 'deny' }],
   [{ penalty: 'manual', overrides: true, reserve: [{ match: { path: '/a' }, share: 0.5 }] }],
   [{ cost: 1 }],
-])('%j is valid in a gateway.', (change) => {
-  const config = { policies: [{ ...policy, ...change }] }
+])('%j is valid.', (change) => {
+  const config = { policies: [{ ...policy, ...change }], use: [distinct()] }
   const [parsed] = parseConfig(config, inGateway).policies
   expect(parsed!.algorithm).toBe('distinct')
   expect(parsed!.distinct).toEqual({ source: 'header', name: 'x-user' })
@@ -82,7 +82,7 @@ test.each<[object]>([
 async function counted(change: Partial<PolicyOptions>, body?: unknown, headers = {}) {
   const match = createMatcher({
     policies: [{ ...policy, key: 'header:x-office', ...change }],
-    use: [bodies()],
+    use: [bodies(), distinct()],
   })
   const { denied, policies } = await match('/login', {
     method: 'POST',
@@ -145,6 +145,7 @@ describe('The values of a request', () => {
   test('The readings of a path are values of one request.', async () => {
     const match = createMatcher({
       policies: [{ ...policy, key: 'global', distinct: 'path', cost: 1 }],
+      use: [distinct()],
     })
     const { policies } = await match('/a%2Fb')
     const [found] = policies.filter(isMatch)

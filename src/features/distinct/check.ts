@@ -1,19 +1,16 @@
-/** What `distinct()` adds to a configuration. */
-import type { FeatureFields } from '../../core/config/feature.ts'
+/** The policies that `distinct()` accepts. */
+import type { CheckedConfig } from '../../core/config/feature.ts'
 import type { Policy } from '../../core/config/parse.ts'
 import type { AddProblem } from '../../core/config/schema/shapes.ts'
 
 /** Redis stores 40 to 150 bytes for every value. */
 const MOST = 10_000
 
-export const declaration: FeatureFields = {
-  name: 'distinct',
-  check({ policies }, problem) {
-    policies.forEach((policy, index) => {
-      if (!policy?.distinct) return
-      checkPolicy(policy, (path, expected) => problem(['policies', index, ...path], expected))
-    })
-  },
+export function checkPolicies({ policies }: CheckedConfig, problem: AddProblem) {
+  policies.forEach((policy, index) => {
+    if (!policy?.distinct) return
+    checkPolicy(policy, (path, expected) => problem(['policies', index, ...path], expected))
+  })
 }
 
 function checkPolicy(
