@@ -17,7 +17,7 @@ import { type ConfigOptions, createGateway } from '../src/index.ts'
 /** A configuration as JSON: `jwt` has the options of `jwt()`. */
 export type JsonConfig = ConfigOptions & { jwt?: JwtOptions | undefined }
 
-const named: Record<string, () => Feature> = { cluster, banList }
+const named: Record<string, () => Feature> = { cluster, banList, distinct }
 
 interface Settings {
   CONFIG: string
@@ -37,7 +37,6 @@ export function gatewayOf({ CONFIG, OBSERVE, BODIES }: Settings) {
       use: [
         ...features,
         ...(verified ? [jwt(verified)] : []),
-        ...(config.policies.some((policy) => policy.distinct) ? [distinct()] : []),
         ...(OBSERVE ? [observe(JSON.parse(OBSERVE))] : []),
         ...(BODIES ? [bodies({ ...JSON.parse(BODIES), graphql: graphqlCost() })] : []),
       ],

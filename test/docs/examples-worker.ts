@@ -6,6 +6,7 @@ import keyFunction from '../../examples/key-function.ts'
 import type { Feature } from '../../src/core/feature.ts'
 import { banList } from '../../src/features/ban-list/index.ts'
 import { type BodiesOptions, bodies } from '../../src/features/bodies/index.ts'
+import { distinct } from '../../src/features/distinct/index.ts'
 import { type GraphqlCostOptions, graphqlCost } from '../../src/features/graphql/graphql.ts'
 import { jitter } from '../../src/features/jitter/index.ts'
 import { type JwtOptions, jwt } from '../../src/features/jwt/index.ts'
@@ -38,6 +39,7 @@ const makers: Record<string, (options: never) => Feature> = {
   leases: () => leases(),
   overrides: () => overrides(),
   banList: () => banList(),
+  distinct: () => distinct(),
 }
 
 /** The call of a function, in JSON. */

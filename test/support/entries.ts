@@ -3,6 +3,7 @@
 import { defineConfig } from '../../src/core/config/parse.ts'
 import { banList } from '../../src/features/ban-list/index.ts'
 import { bodies } from '../../src/features/bodies/index.ts'
+import { distinct } from '../../src/features/distinct/index.ts'
 import { endpoints } from '../../src/features/endpoints/index.ts'
 import { graphqlCost } from '../../src/features/graphql/graphql.ts'
 import { jitter } from '../../src/features/jitter/index.ts'
@@ -32,6 +33,7 @@ export const entries = {
   leases,
   overrides,
   banList,
+  distinct,
   durableObjects,
 }
 

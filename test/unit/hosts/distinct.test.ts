@@ -3,6 +3,7 @@ import { createClient } from 'redis'
 import { expect, test } from 'vitest'
 import type { Decision } from '../../../src/core/base/decision.ts'
 import type { PolicyOptions } from '../../../src/core/config/options.ts'
+import { distinct } from '../../../src/features/distinct/index.ts'
 import { TestClock } from '../../../src/testing/clock.ts'
 import { apiOf, apiTokens } from '../../support/api-stack.ts'
 import { useGateway } from '../../support/gateway.ts'
@@ -34,6 +35,7 @@ const config = {
     names('large', { limit: 30, key: 'global' }),
   ] satisfies PolicyOptions[],
   hashKeys: false,
+  use: [distinct()],
 }
 const gateway = useGateway({ clock, bodies: {}, config, env: apiTokens })
 
