@@ -11,6 +11,7 @@ import { parseConfig } from '../../../src/core/config/parse.ts'
 import { condition } from '../../../src/core/config/schema/condition.ts'
 import { cost } from '../../../src/core/config/schema/cost.ts'
 import { policy } from '../../../src/core/config/schema/policy.ts'
+import { distinct } from '../../../src/features/distinct/index.ts'
 import { inGateway } from '../../../src/features/in-gateway.ts'
 import { TestClock } from '../../../src/testing/clock.ts'
 import { useGateway } from '../../support/gateway.ts'
@@ -47,7 +48,10 @@ afterAll(async () => {
 /** What the deployed gateway does with each request. */
 async function deployed(options: JsonConfig, traffic: drawn.Sent[]) {
   const { port } = origin.address() as AddressInfo
-  const isolate = gateway.start(options, { env: { ORIGIN: `http://127.0.0.1:${port}` } })
+  const isolate = gateway.start(
+    { ...options, use: [distinct()] },
+    { env: { ORIGIN: `http://127.0.0.1:${port}` } },
+  )
   const answers: string[] = []
   for (const { time, url, method, headers, cf, status } of traffic) {
     clock.at = time
