@@ -3,6 +3,7 @@ import { type Mutant, mutantsOf } from './mutant.ts'
 const tally = mutantsOf('cli/replay/report/tally.ts', 'test/cli/replay')
 const counter = mutantsOf('cli/replay/report/counter.ts', 'test/cli/replay')
 const gate = mutantsOf('cli/replay/report/gate.ts', 'test/cli/replay')
+const html = mutantsOf('cli/replay/report/html.ts', 'test/cli/replay')
 const memory = mutantsOf('cli/replay/decide/memory.ts', 'test/cli/replay')
 const reads = mutantsOf('cli/replay/decide/reads.ts', 'test/cli/replay')
 const replayable = mutantsOf('cli/replay/decide/replayable.ts', 'test/cli/replay')
@@ -34,6 +35,18 @@ const guard = mutantsOf('cli/dashboard/guard.ts', 'test/cli')
 
 /** Mutants of `dev/`. */
 export const devMutants: Mutant[] = [
+  html(
+    'refused requests that are easy to see have a second picture',
+    'highest < LOW * highestOf([behind!])',
+    'highest <= highestOf([behind!])',
+    'report-html',
+  ),
+  html(
+    'the second picture has the scale of all requests',
+    'Refused requests alone.`, refused)',
+    'Refused requests alone.`, series)',
+    'report-html',
+  ),
   tally(
     'a line before the one before it moves the end of the report back',
     'this.#to = Math.max(this.#to, line.time)',
