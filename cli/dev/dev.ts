@@ -14,6 +14,7 @@ import { type WranglerConfig, wranglerFile } from '../project/wrangler-config.ts
 import { table, tries } from './banner.ts'
 import type { Program } from './children.ts'
 import { type Description, POLICY_COLUMNS } from './describe.ts'
+import { answersHealth } from './health.ts'
 import type { HostOptions } from './host.ts'
 import { startOrigin } from './origin.ts'
 import { startReloading } from './reload.ts'
@@ -133,16 +134,6 @@ function checkProject(project: string, command: string) {
     throw new Error(`${basename(file)}: the file does not exist. To write one: npx sluice init`)
   }
   if (!wranglerIn(project)) throw new Error(`${command} needs wrangler: ${INSTALL_WRANGLER}`)
-}
-
-/** True if the Worker is a gateway, or an app with `endpoints()`. */
-async function answersHealth(url: string): Promise<boolean> {
-  try {
-    const { status } = await (await fetch(`${url}/_sluice/health`)).json()
-    return status === 'ok' || status === 'misconfigured'
-  } catch {
-    return false
-  }
 }
 
 const policiesText = (policies: string[][]) => `Policies (sluice.config.ts):

@@ -11,6 +11,13 @@ const shared = mutantsOf('cli/verify/shared.ts', 'test/cli')
 const policy = mutantsOf('cli/verify/policy.ts', 'test/cli')
 const round = mutantsOf('cli/verify/round.ts', 'test/cli')
 const origin = mutantsOf('cli/verify/origin.ts', 'test/worker/verify')
+const asked = mutantsOf('cli/verify/origin.ts', 'test/cli')
+const counted = mutantsOf('cli/verify/address.ts', 'test/cli')
+const other = mutantsOf('cli/verify/spelling.ts', 'test/cli')
+const client = mutantsOf('cli/verify/client.ts', 'test/cli')
+const expectation = mutantsOf('cli/verify/expectation.ts', 'test/worker/verify')
+const auth = mutantsOf('src/api/forward-auth.ts', 'test/unit/api')
+const outcome = mutantsOf('src/features/observe/binding.ts', 'test/unit/features/observe')
 const address = mutantsOf('cli/verify/address.ts', 'test/worker/verify')
 const spelling = mutantsOf('cli/verify/spelling.ts', 'test/worker/verify')
 
@@ -96,6 +103,79 @@ export const verifyMutants: Mutant[] = [
     'sabotage',
   ),
   address('a forged address is believed', 'decision?.address === FORGED', 'false', 'sabotage'),
+  asked(
+    'an origin with a certificate that is not trusted is closed',
+    'rejectUnauthorized: false',
+    'rejectUnauthorized: true',
+    'verify-client',
+  ),
+  asked(
+    'an origin is asked by its own name only',
+    "return other.status === 'problem' ? other : first",
+    'return first',
+    'verify-client',
+  ),
+  counted(
+    'an address that any proxy reports is that of the client',
+    '.slice(0, 1)',
+    '',
+    'verify-address',
+  ),
+  other(
+    'a redirect is a way around the limiter',
+    'if (isElsewhere(answer)) continue',
+    '',
+    'verify-judge',
+  ),
+  client(
+    'requests above the most of a minute are not limited',
+    "'status' in reached && isTooMany(reached)",
+    'false',
+    'verify-client',
+  ),
+  round(
+    'a window of the calendar that ends explains nothing',
+    'Math.max(refill(plan, tookMs), ended * expected)',
+    'refill(plan, tookMs)',
+    'verify-judge',
+  ),
+  round(
+    'a quota that refills fast is asked for ever',
+    'Math.min(most, expected + 1 + refill(plan, performance.now() - startedAt))',
+    'expected + 1 + refill(plan, performance.now() - startedAt)',
+    'verify-judge',
+  ),
+  wait('a changed Retry-After is as sent', 'field !== sent', 'false', 'verify-judge'),
+  wait(
+    'a Retry-After that is too short is right',
+    'seconds < exact && refusedBy.length === 1',
+    'false',
+    'verify-judge',
+  ),
+  expectation(
+    'a refusal by any policy proves an expectation',
+    'isDenied || !isByOther(played, bounding)',
+    'true',
+    'expect',
+  ),
+  expectation(
+    'a policy that another one refuses first proves nothing',
+    'each = Math.ceil((atMost + 1) / played.passed)',
+    'each = 1',
+    'expect',
+  ),
+  auth(
+    'an admitted request of a check reaches the app behind a proxy',
+    'verified?.through === false',
+    'false',
+    'auth',
+  ),
+  outcome(
+    'a request of a check counts as one of a client',
+    "if (verified) return 'verified'",
+    '',
+    'observer',
+  ),
   spelling(
     'no other spelling of a path is sent',
     'performance.now() + 2 * refusal!.ms > endsAt',

@@ -46,5 +46,5 @@ export const entryLimits: SizeLimit[] = [
   { name: 'sluice/durable-objects', file: 'durable-objects.js', maxKiB: 13 },
   { name: 'sluice/lint', file: 'lint.js', maxKiB: 34 },
   { name: 'sluice/testing', file: 'testing.js', node: true, maxKiB: 25 },
-  { name: 'npx sluice', file: 'cli.js', node: true, maxKiB: 214 },
+  { name: 'npx sluice', file: 'cli.js', node: true, maxKiB: 217 },
 ]
