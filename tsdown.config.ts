@@ -31,6 +31,7 @@ const entries = {
   shards: 'src/features/shards/index.ts',
   verify: 'src/features/verify/index.ts',
   endpoints: 'src/features/endpoints/index.ts',
+  turns: 'src/features/turns/index.ts',
   upstash: 'src/stores/upstash.ts',
   'durable-objects': 'src/stores/durable-objects/index.ts',
   node: 'src/hosts/node/node.ts',

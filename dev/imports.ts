@@ -10,7 +10,9 @@ interface Room {
 const core = (...names: string[]) => names.map((name) => `core/${name}`)
 
 /** The features with fields of their own: owners.ts. */
-const owning = ['bans', 'leases', 'live', 'overrides', 'shield'].map((name) => `features/${name}`)
+const owning = ['bans', 'leases', 'live', 'overrides', 'shield', 'turns'].map(
+  (name) => `features/${name}`,
+)
 
 /** The import rule. Each room comes after the rooms that it imports. */
 const rooms: Record<string, Room> = {
@@ -128,8 +130,18 @@ const rooms: Record<string, Room> = {
       'hosts/app',
       'features/concurrency',
       'features/sliding-log',
+      // Both give places.
+      'features/turns',
     ],
     packages: ['valibot', 'structured-headers'],
+  },
+  'features/turns': {
+    rooms: [
+      'core',
+      ...core('base', 'config', 'connection', 'decide', 'respond'),
+      'stores/durable-objects',
+    ],
+    packages: ['valibot'],
   },
   'features/overrides': {
     rooms: ['core', ...core('base', 'config', 'program', 'connection', 'decide', 'respond'), 'api'],

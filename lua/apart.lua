@@ -2,7 +2,7 @@
 
 local open_first, ask_apart
 if special then
-  local opened = {} -- by index of the key
+  local opened = {} -- by index of the key; and their time
 
   -- Reads each key before any write, so that a key of another type fails before a charge.
   function open_first(requests, now)
@@ -15,6 +15,7 @@ if special then
         end
       end
     end
+    opened.at = now
   end
 
   local function text_of(_, remaining, retry_after, reset_after, next_after)
@@ -28,7 +29,7 @@ if special then
       return cost <= limit, text_of(nil, limit, cost <= limit and 0 or -1, 0, 0)
     end
     -- The first row of a key uses what was read at the start. Earlier requests may have changed the key for others.
-    local view = opened[key] or apart[algorithm](KEYS[key], window, now)
+    local view = now == opened.at and opened[key] or apart[algorithm](KEYS[key], window, now)
     opened[key] = false
     local uncharged = cost > 0 and text_of(view.ask(limit, window, option, 0))
     local fits, remaining, retry_after, reset_after, next_after, change =

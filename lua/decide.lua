@@ -1,6 +1,7 @@
 -- The driver: decides whole requests, each against all of its limits, in one call. README.md is the reference for
 -- KEYS, ARGV, the reply and the records. The driver does all I/O except that of logs, slots and stored replies, in
 -- three steps: load (the clock and the records), decide (on texts only), store (one SET for each changed record).
+-- At the marks with `@`, the script of a limiter with turns() has the parts of waits.lua.
 
 -- Load.
 
@@ -73,6 +74,7 @@ for index = first + 1, #ARGV do
       request, overrides = in_force(request, records, now)
     end
   end
+  -- @request
 
   -- The limits of a request are charged together or not at all: each is charged at once, and undone if a later one
   -- refuses. Then `undo` has the records before the request, `unchanged` their `changed`, and `uncharged` is the reply.
@@ -86,6 +88,7 @@ for index = first + 1, #ARGV do
     place = behind_limit
     local is_last = place > #request
     local record = records[key]
+    -- @limit
     if algorithm == 'penalty' then
       local row = { key = key, tag = tag, after = limit, within = window, ban = option + 0, most = cost }
       row.rest, row.refused = penalty(record, row, false, now), not fits
@@ -183,6 +186,7 @@ for index = first + 1, #ARGV do
   for number = 1, admitted and writes and #writes or 0 do
     writes[number]()
   end
+  -- @decided
   if penalties then
     reported = reported .. judge(penalties, charges, records, changed, now)
   end

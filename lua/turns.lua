@@ -50,51 +50,6 @@ for index, tag, algorithm, limit, window, option, cost in string.gmatch(ARGV[2],
   end
 end
 
--- Returns the counts of the two windows of a sliding state at the start of the window of `at`.
-local function shifted(at, window, start, current, previous)
-  local opened = at - at % window
-  if not start or opened - start > window then
-    return opened, 0, 0
-  elseif opened > start then
-    return opened, 0, current
-  end
-  return opened, current, previous
-end
-
--- Returns the first time from `now` on at which the cost of a limit fits, or nil if it never does.
-local function earliest(row)
-  local cost, limit, window = row.cost, row.limit, row.window
-  if cost > row.capacity then
-    return nil
-  end
-  if row.algorithm == 'log' then
-    local _, _, retry_after = apart.log(row.key, window, now).ask(limit, nil, nil, cost)
-    return now + retry_after
-  end
-  local time, run_out, first, second = state_of(record, row.tag, now)
-  if not time then
-    return now
-  end
-  local at = math.max(now, time)
-  if cost == 0 then
-    return at
-  elseif row.algorithm == 'fixed' then
-    return first + cost > limit and run_out or at
-  elseif row.algorithm == 'bucket' then
-    local over = math.max(0, first - (at - time) * limit) + (cost - row.capacity) * window
-    return over > 0 and at + math.ceil(over / limit) or at
-  end
-  local opened, current, previous = shifted(at, window, time, first, second)
-  local left = opened + window - at
-  if previous * left + (current + cost) * window <= limit * window then
-    return at
-  elseif current + cost <= limit then
-    return at + left - math.floor((limit - current - cost) * window / previous)
-  end
-  -- In the next window, the current count is the previous one.
-  return at + left + window - math.floor((limit - cost) * window / current)
-end
-
 -- Charges units at a time. `most` is the bound of a debt.
 local function charge(row, at, cost, most)
   local tag, limit, window, option = row.tag, row.limit, row.window, row.option
@@ -184,7 +139,7 @@ end
 -- The place: the first time at which all limits fit, after all places that were given before.
 local place = math.max(now, line_end)
 for _, row in ipairs(limits) do
-  local at = earliest(row)
+  local at = earliest(row, record, now)
   place = place and at and math.max(place, at)
 end
 for _, row in ipairs(slots) do

@@ -23,9 +23,15 @@ const FEATURES = Object.fromEntries(
     'operators',
     'override',
     'penalty',
+    'places',
     'sliding_log',
+    'waits',
   ].map((name) => [name, [name]]),
 )
+
+/** Parts that are lists of texts: between those of `decide` there is room for those of `waits`. */
+const LISTS = ['decide', 'waits']
+const MARK = /^ *-- @\w+$/gm
 
 /** The module that contains the script. `npm run lua` writes it. */
 export const moduleFile = new URL(
@@ -57,13 +63,16 @@ export function luaParts(edit = unchanged): Record<keyof typeof PARTS | 'flag', 
 export function scriptModule(edit = unchanged): string {
   const { flag, ...parts } = luaParts(edit)
   // All files are shortened together, so that they use the same short names.
-  const short = minify(Object.values(parts).join('$part\n')).split('$part\n')
-  const texts = Object.keys(parts).map((name, index): [string, string] => [
-    name,
-    JSON.stringify(short[index]),
-  ])
+  const marked = Object.values(parts).map((text) => text.replace(MARK, '$mark'))
+  const short = minify(marked.join('$part\n')).split('$part\n')
+  const texts = Object.keys(parts).map((name, index): [string, string] => {
+    const [first, ...others] = short[index]!.split('$mark\n')
+    const text = LISTS.includes(name) ? (first ? [first, ...others] : others) : first
+    return [name, JSON.stringify(text)]
+  })
   const core = texts.filter(([name]) => name in PARTS)
   const features = texts.filter(([name]) => name in FEATURES)
+  const allParts = Object.keys(FEATURES).filter((name) => !['places', 'waits'].includes(name))
   return `// Generated from lua/ by \`npm run lua\`.
 
 /** The parts of the scripts, shortened. */
@@ -72,15 +81,18 @@ export const lua = {
 ${core.map(([name, text]) => `  ${name}: ${text},`).join('\n')}
 }
 ${features.map(([name, text]) => `\nexport const ${name} = ${text}\n`).join('')}
-/** The general script, with the parts of features. */
-export const generalScript = (parts: readonly string[]) =>
+/**
+ * The general script, with the parts of features.
+ * @param decide the driver in pieces
+ */
+export const generalScript = (parts: readonly string[], decide = lua.decide) =>
   [lua.flag, ${Object.keys(PARTS)
     .slice(0, -2)
     .map((name) => `lua.${name}`)
-    .join(', ')}, ...parts, lua.decide].join('')
+    .join(', ')}, ...parts, ...decide].join('')
 
-/** The parts of all features. */
-export const allParts = [${Object.keys(FEATURES).join(', ')}]
+/** The parts of all features but those of turns, which need a script of their own. */
+export const allParts = [${allParts.join(', ')}]
 
 /** The general script with these parts. */
 export const script = /* @__PURE__ */ generalScript(allParts)
@@ -96,6 +108,7 @@ const TURNS = [
   'sliding_window',
   'token_bucket',
   'sliding_log',
+  'places',
   'turns',
 ]
 

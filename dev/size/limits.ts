@@ -42,6 +42,7 @@ export const entryLimits: SizeLimit[] = [
   { name: 'sluice/shards', file: 'shards.js', maxKiB: 6 },
   { name: 'sluice/endpoints', file: 'endpoints.js', maxKiB: 22 },
   { name: 'sluice/verify', file: 'verify.js', maxKiB: 5 },
+  { name: 'sluice/turns', file: 'turns.js', maxKiB: 16 },
   { name: 'sluice/upstash', file: 'upstash.js', maxKiB: 2 },
   { name: 'sluice/durable-objects', file: 'durable-objects.js', maxKiB: 13 },
   { name: 'sluice/lint', file: 'lint.js', maxKiB: 34 },

@@ -28,6 +28,7 @@ export async function decide(call: Call): Promise<Response> {
     outcomes = await decideEach(questions, call.parts, {
       waitUntil: call.runtime.waitUntil,
       spentMs: call.spentMs,
+      request: call.request,
       ...(idempotency && takes && { idempotency }),
     })
   } catch (error) {

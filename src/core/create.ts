@@ -131,7 +131,7 @@ export function createParts(
   // Durable Objects replace the database and its batching.
   const own = config.store?.own as OwnStore<Store> | undefined
   const all = { ...config, ...stages, ...own }
-  const { clock, namespace, hashKeys, observer, wrap, spread, lua } = all
+  const { clock, namespace, hashKeys, observer, wrap, spread, lua, calls, hold } = all
   const names = databasesOf(config)
   const { askShield } = stages
   const onStoreError: LimiterParts['onStoreError'] = ({ code, message, store }) => {
@@ -153,6 +153,7 @@ export function createParts(
         lua,
         onReload: () => log('script-reloaded', '', 'the script was lost and reloaded', name),
         observer,
+        calls,
       })
     const store = wrap ? wrap(upstash as UpstashStore) : upstash
     const named = (error: StoreError) => onStoreError(name ? error.from(name) : error)
@@ -183,7 +184,7 @@ export function createParts(
     const hash = hashedSubjects(secret)
     const nameSubject = hashKeys ? hash : plainSubjects(secret)
     const observed = observer && { observer, hash }
-    return { store, databases, nameSubject, denialCache, onStoreError, observed }
+    return { store, databases, nameSubject, denialCache, onStoreError, observed, hold }
   }
 
   function hasChanged(given: Record<string, unknown>): boolean {

@@ -98,7 +98,8 @@ export async function checkRequest(
           view,
         )
     const spentMs = Math.max(0, Date.now() - startedAt)
-    const deciding = decide(prepared, parts, { spentMs, waitUntil })
+    const { closed } = runtime
+    const deciding = decide(prepared, parts, { spentMs, waitUntil, request, closed })
     // Keeps the call alive if the client disconnects before the decision, so that its charge is settled.
     if (prepared.settles) waitUntil(deciding)
     outcome = await deciding
@@ -125,7 +126,12 @@ export async function checkRequest(
       : response
   const withFields = (response: Response) => {
     const complete = canCopy(response)
-      ? withCors(withDecisionFields(response, told, config), origin, config, { own })
+      ? withCors(
+          withDecisionFields(outcome.mark?.(response) ?? response, told, config),
+          origin,
+          config,
+          { own },
+        )
       : response
     return verified ? withReport(complete) : complete
   }

@@ -16,6 +16,7 @@ import { overrides } from '../../src/features/overrides/index.ts'
 import { type QuotaOptions, quota } from '../../src/features/quota/index.ts'
 import { refusals } from '../../src/features/refusals/index.ts'
 import { cluster, shards } from '../../src/features/shards/index.ts'
+import { type TurnsOptions, turns } from '../../src/features/turns/index.ts'
 import { type ConfigOptions, createGateway } from '../../src/index.ts'
 
 interface App {
@@ -40,6 +41,7 @@ const makers: Record<string, (options: never) => Feature> = {
   overrides: () => overrides(),
   banList: () => banList(),
   distinct: () => distinct(),
+  turns: (options: TurnsOptions) => turns(options),
 }
 
 /** The call of a function, in JSON. */

@@ -15,6 +15,7 @@ import { proxies } from '../../src/features/proxies/index.ts'
 import { quota } from '../../src/features/quota/index.ts'
 import { refusals } from '../../src/features/refusals/index.ts'
 import { cluster, shards } from '../../src/features/shards/index.ts'
+import { turns } from '../../src/features/turns/index.ts'
 import { durableObjects } from '../../src/stores/durable-objects/index.ts'
 
 export const entries = {
@@ -34,6 +35,7 @@ export const entries = {
   overrides,
   banList,
   distinct,
+  turns,
   durableObjects,
 }
 

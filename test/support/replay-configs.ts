@@ -153,6 +153,7 @@ export const policyFields: Fields = {
   onStoreError: fc.constantFrom('allow', 'deny', 'local'),
   localShare: fc.constant(0.5),
   refusal: fc.constant({ status: 418, body: { text: 'no' } }),
+  wait: fc.constant('2s'),
   accept: fc.constant([]),
 }
 

@@ -37,6 +37,7 @@ const readers: { [Field in Exclude<keyof Policy, Blind>]: (value: Policy[Field])
   claim: (claim) => (claim ? [{ part: 'its limit', property: 'token' }] : []),
   cost: (cost) => all(costReaders, cost),
   reserve: (rules) => rules.flatMap((rule) => conditionReads('its reserve', rule.condition)),
+  wait: (ms) => (ms === undefined ? [] : [{ part: 'its wait', property: 'turn' }]),
   countOnly: (statuses) => (statuses ? [{ part: 'its countOnly', property: 'status' }] : []),
 }
 

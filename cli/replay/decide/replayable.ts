@@ -65,6 +65,7 @@ const facts: Record<string, [name: string, fact?: Fact]> = {
 /** Properties that no log has, or that cannot be used without a secret. */
 const words: Record<string, string> = {
   duration: 'how long a request runs',
+  turn: 'the turn of a request that waits',
   body: 'the body of the request',
   token: 'a verified token',
   'api-key': 'an API key',

@@ -8,17 +8,20 @@ import type { fields as leases } from '../../features/leases/fields.ts'
 import type { settings as live } from '../../features/live/fields.ts'
 import type { fields as overrides } from '../../features/overrides/fields.ts'
 import type { settings as shield } from '../../features/shield/fields.ts'
+import type { fields as turns } from '../../features/turns/fields.ts'
 
 /** The fields of a policy that features add. */
 export type OwnedFields = ReturnType<typeof bans> &
   ReturnType<typeof leases> &
-  ReturnType<typeof overrides>
+  ReturnType<typeof overrides> &
+  ReturnType<typeof turns>
 
 /** The feature that each of these fields belongs to. */
 export const owners: Readonly<Record<keyof OwnedFields, string>> = {
   penalty: 'bans',
   lease: 'leases',
   overrides: 'overrides',
+  wait: 'turns',
 }
 
 /** The fields of the configuration that features add. */

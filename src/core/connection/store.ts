@@ -27,6 +27,8 @@ export interface Terms {
   localShare: number
   /** An isolate may take up to `max` units in advance, and hold them for `ttlMs`. */
   lease?: { max: number; ttlMs: number } | undefined
+  /** A request may be held for so long until it has room, ms. */
+  wait?: number | undefined
   /** True if the client has a limit of its own, so that there may be any number of limits. A compiled script is not worth it. */
   isOwn?: true | undefined
 }
@@ -129,6 +131,8 @@ interface Resize {
 export type StoreRequest = Ordinary | Correction | Ban | Resize
 
 export interface StoreState extends QuotaState {
+  /** The charge is of a later time, and the request goes on after so long, ms. Absent if it goes on at once. */
+  waitMs?: number
   /** Set if `onStoreError` has answered, because the database of this limit has not. The numbers are then not those of the quota. */
   fallback?: FallenBack
 }

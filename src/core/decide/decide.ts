@@ -148,7 +148,7 @@ export async function decide(
   const reply = await parts.store.decide(pending.requests, storeOptions(options, deadlineMs, meter))
   const outcome = conclude(pending, reply)
   if (meter) outcome.use = meter.stop()
-  return outcome
+  return parts.hold ? parts.hold(outcome, pending, reply, parts, options) : outcome
 }
 
 /** Decides prepared questions independently, in one call to the store. */
@@ -164,13 +164,14 @@ async function decideList(
   const meter = parts.observed?.observer.measure(pending.length)
   const replies = await parts.store.decideEach(lists, storeOptions(options, deadlineMs, meter))
   const use = meter?.stop()
-  return pending.map((one, index) => {
+  const held = pending.map((one, index) => {
     const reply = replies[index]!
     if (reply instanceof StoreError) throw reply
     const outcome = conclude(one, reply)
     if (use) outcome.use = use
-    return outcome
+    return parts.hold ? parts.hold(outcome, one, reply, parts, options) : outcome
   })
+  return Promise.all(held)
 }
 
 function storeOptions(

@@ -2,7 +2,7 @@
 import type { Decision } from '../base/decision.ts'
 import type { StoreError } from '../base/errors.ts'
 import type { Config } from '../config/parse.ts'
-import type { Idempotency, Store } from '../connection/store.ts'
+import type { Idempotency, Store, StoreReply } from '../connection/store.ts'
 import type { Match, Matched, Matcher } from '../program/match.ts'
 import type { NameSubject, Part } from '../program/subject.ts'
 import type { RuntimeContext } from '../request/view.ts'
@@ -26,7 +26,18 @@ export interface LimiterParts {
   onStoreError: (error: StoreError) => void
   /** Undefined without an observer. */
   observed?: Observed | undefined
+  /** Undefined if no request is held. */
+  hold?: HoldRequest | undefined
 }
+
+/** Holds an admitted request until its turn. The outcome is a refusal if it must not go on. */
+export type HoldRequest = (
+  outcome: Outcome,
+  pending: Pending,
+  reply: StoreReply,
+  parts: LimiterParts,
+  options: DecideOptions,
+) => Outcome | Promise<Outcome>
 
 /** A configuration and its compiled matcher. */
 export interface Rules {
@@ -76,6 +87,8 @@ export interface Outcome {
   decidedBy?: DecidedBy
   /** The part in the calls to the store. Set for an observer, if the question was sent to the store. */
   use?: StoreUse
+  /** Tells the client more about the decision. Set by `hold`. */
+  mark?: (response: Response) => Response
 }
 
 /** A question that the store must decide. */
@@ -95,4 +108,8 @@ export interface DecideOptions {
   idempotency?: Idempotency
   /** Keeps the isolate alive after the request ends. Required for a decision to join a batch. */
   waitUntil?: RuntimeContext['waitUntil']
+  /** The request whose signal tells that the client has gone. */
+  request?: Request
+  /** Resolves when the client has gone. Replaces the signal. */
+  closed?: Promise<unknown> | undefined
 }

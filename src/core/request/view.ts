@@ -13,6 +13,8 @@ export interface RuntimeContext {
   context: unknown
   /** Reads the address of the connection, where the runtime reports it. A function, because few configurations use it. */
   remoteAddress?: (() => string | undefined) | undefined
+  /** Resolves when the client has gone, where the request has no signal for it. */
+  closed?: Promise<unknown> | undefined
 }
 
 /** A part of a described request that was too long to describe. What it may have is unreadable, and not missing. */

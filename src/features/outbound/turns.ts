@@ -1,9 +1,9 @@
 /** Turns on the states of one subject in memory, for Durable Objects and for `onStoreError: 'local'`. It decides as lua/turns.lua does. */
 import { algorithms, capacityOf, withFloor } from '../../core/connection/algorithms/index.ts'
 import type { Limit } from '../../core/connection/store.ts'
-import { type InRecord, owed, quotaOf, taken } from '../../stores/durable-objects/charge.ts'
-import { liveTimes, owedTimes } from '../../stores/durable-objects/log.ts'
-import { type KeptState, liveState, type Parts } from '../../stores/durable-objects/record.ts'
+import { type InRecord, owed, quotaOf } from '../../stores/durable-objects/charge.ts'
+import { liveState, type Parts } from '../../stores/durable-objects/record.ts'
+import { charge, earliest, lineState, setState, stateAt } from '../turns/places.ts'
 import type { Turn, TurnAsk, TurnReport } from './turn-store.ts'
 
 /** Gives a turn, or takes over what the other side has reported. */
@@ -87,13 +87,6 @@ function lineOf(parts: Parts, line: string, now: number) {
   }
 }
 
-/** The line lives a minute longer than its time, for a clock that moves back. */
-const lineState = (time: number, coolUntil: number): KeptState => ({
-  time,
-  end: time + 60_000,
-  numbers: [coolUntil],
-})
-
 /** A limit in the size that the other side has reported, if it is lower. */
 function inForce(parts: Parts, limit: Limit, now: number): Limit {
   const { terms, floor, ...rest } = limit
@@ -105,44 +98,9 @@ function inForce(parts: Parts, limit: Limit, now: number): Limit {
   return { ...rest, terms: { ...sized, limit: reported, burst } }
 }
 
-/** The first time from `now` on at which the cost of a limit fits; `undefined` if it never does. */
-function earliest(parts: Parts, limit: Limit, now: number): number | undefined {
-  const { cost, terms } = limit
-  const state = stateAt(parts, limit, now)
-  if (cost > capacityOf(terms.algorithm, terms)) return undefined
-  const decide = algorithms[terms.algorithm as InRecord | 'sliding-log']
-  const { retryAfterMs } = decide(now, quotaOf(limit), cost, state)
-  return Math.max(now + retryAfterMs!, state?.time ?? now)
-}
-
 function leftAt(parts: Parts, limit: Limit, at: number): number {
   const decide = algorithms[limit.terms.algorithm as InRecord | 'sliding-log']
   return decide(at, quotaOf(limit), 0, stateAt(parts, limit, at)).remaining
-}
-
-function stateAt(parts: Parts, { terms }: Limit, at: number): KeptState | undefined {
-  const { tag, algorithm, windowMs } = terms
-  if (algorithm !== 'sliding-log') return liveState(parts.record, tag, at)
-  const numbers = liveTimes(parts.log(tag), windowMs, at)
-  const time = numbers.at(-1)
-  return time === undefined ? undefined : { time, numbers: [...numbers], end: time + windowMs }
-}
-
-/** Charges a limit at a time. */
-function charge(parts: Parts, limit: Limit, at: number, how: typeof taken = taken) {
-  const { tag, algorithm, windowMs } = limit.terms
-  if (limit.cost === 0) return
-  if (algorithm === 'sliding-log') {
-    const after = owedTimes(limit, at, parts.log(tag))
-    if (after) parts.setLog(tag, after, (after.at(-1) ?? 0) + windowMs)
-    return
-  }
-  const after = how(limit, at, liveState(parts.record, tag, at))
-  if (after && after !== 'none') setState(parts, tag, after)
-}
-
-const setState = (parts: Parts, tag: string, state: KeptState) => {
-  parts.record = new Map(parts.record).set(tag, state)
 }
 
 /** Drops the states that have ended. */

@@ -16,6 +16,8 @@ export interface CheckRuntime {
   context?: unknown
   /** The address of the connection, for `clientAddress: 'socket'` and lists of trusted proxies. */
   remoteAddress?: string | undefined
+  /** Resolves when the client has gone, so that it gives up its turn (`wait` of a policy). Defaults to the signal of the request. */
+  closed?: Promise<unknown> | undefined
 }
 
 /** The result of a check. */
@@ -67,11 +69,12 @@ export const createSluice = <Context = Request>(
 /** The rate limiter of a server or framework. */
 export function sluiceOf(limiter: Limiter): Sluice {
   return {
-    async check(request, { env, waitUntil, context = request, remoteAddress } = {}) {
+    async check(request, { env, waitUntil, context = request, remoteAddress, closed } = {}) {
       const runtime = {
         env: variablesFor(env),
         context,
         remoteAddress: () => remoteAddress,
+        closed,
         // A rejection is logged where it happens.
         waitUntil: waitUntil ?? ((promise: Promise<unknown>) => void promise.catch(() => {})),
       }

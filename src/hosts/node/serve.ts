@@ -65,7 +65,7 @@ export async function serve(
   if (mayHaveBody(incoming) && (usesBodies || request.url.includes('/_sluice/')))
     bodySources.set(request, bodySource(incoming))
   const closed = new Promise<void>((resolve) => response.once('close', resolve))
-  const check = await sluice.check(request, { context, remoteAddress })
+  const check = await sluice.check(request, { context, remoteAddress, closed })
   decided(check.decision)
   settleAfter(closed, outgoing, check)
   if (isOver(incoming, response) || response.headersSent) return false

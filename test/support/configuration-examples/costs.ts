@@ -54,6 +54,15 @@ export const costs: Scenarios = {
     expect((await send('/checkout/pay')).remaining).toBe(19)
   },
 
+  async wait({ send }) {
+    const begun = Date.now()
+    const answers = await Promise.all(Array.from({ length: 14 }, () => send('/')))
+    expect(answers.map(({ status }) => status)).toEqual(ok(14))
+    expect(Date.now() - begun).toBeGreaterThanOrEqual(300)
+    const waited = answers.filter(({ field }) => field('server-timing'))
+    expect(waited.length).toBeGreaterThan(0)
+  },
+
   async 'reserve-by-path'({ remaining }) {
     const prefetch = { headers: { 'sec-purpose': 'prefetch;prerender' } }
     const left = await remaining('/cart/1', ['/products', prefetch], '/products')

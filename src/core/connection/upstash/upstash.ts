@@ -37,7 +37,21 @@ export interface UpstashOptions extends UpstashDatabase {
   onReload?: () => void
   /** Measures each HTTP request. Defaults to none. */
   observer?: CallObserver | undefined
+  /** Makes the calls of a feature, with the parts of the general script. Defaults to none. */
+  calls?: MakeCalls | undefined
 }
+
+/** A call of a script of a feature. */
+export interface OwnCall extends ScriptCall {
+  script: Script
+  /** Reads the answer, as `repliesOf` does. */
+  repliesOf: (answer: unknown) => StoreResult[]
+}
+
+/** Returns a function for the call of a pack. `undefined` if the pack does not need the feature. */
+export type MakeCalls = (
+  lua: readonly string[],
+) => (pack: Pack, now: number | undefined, namespace?: string) => OwnCall | undefined
 
 export interface UpstashStore extends Store {
   /**
@@ -52,6 +66,8 @@ interface StoreCommand extends ScriptCall {
   script: Script
   /** Set if the script is a compiled one. To be called if it declines. */
   declined?: () => void
+  /** Set if a feature reads the answer. */
+  repliesOf?: OwnCall['repliesOf']
 }
 
 /** The reply of a script to one call, or an error. reply.ts checks its form. */
@@ -65,11 +81,13 @@ export function createUpstashStore({
   lua = [],
   onReload,
   observer,
+  calls: makeCalls,
   ...database
 }: UpstashOptions): UpstashStore {
   const general: Script = { text: generalScript(lua), sha: undefined }
   const send = senderOf(database)
   const compiledCall = compiledCalls()
+  const ownCall = makeCalls?.(lua)
   /** The scripts that the database has run for this isolate. */
   const loaded = new Set<Script>()
 
@@ -79,6 +97,8 @@ export function createUpstashStore({
     isDeclined: boolean,
   ): StoreCommand | StoreError {
     try {
+      const own = ownCall?.(pack, now, namespace)
+      if (own) return own
       const isGeneral = isDeclined || pack.idempotency
       const compiled = isGeneral ? undefined : compiledCall(joined(pack.lists), now, namespace)
       return compiled ?? { script: general, ...callOf(pack, now, namespace) }
@@ -140,7 +160,8 @@ export function createUpstashStore({
       if (answer instanceof StoreError) hasFailed = true
       else if (!(call instanceof StoreError)) loaded.add(call.script)
       answers.push(answer)
-      replies.push(repliesOf(packs[index]!, answer))
+      const { repliesOf: read } = call as Partial<OwnCall>
+      replies.push(read ? read(answer) : repliesOf(packs[index]!, answer))
     }
     observed?.end(replies, now !== undefined)
     if (!hasFailed) return replies

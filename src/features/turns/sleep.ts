@@ -1,8 +1,12 @@
 /**
- * Waits, unless a signal aborts.
- * @returns false if it aborted
+ * Waits, unless a signal aborts, or a promise resolves.
+ * @returns false if it did
  */
-export function sleep(ms: number, signal: AbortSignal | undefined): Promise<boolean> {
+export function sleep(
+  ms: number,
+  signal: AbortSignal | undefined,
+  closed?: Promise<unknown>,
+): Promise<boolean> {
   return new Promise((resolve) => {
     const aborted = () => {
       clearTimeout(timer)
@@ -14,5 +18,7 @@ export function sleep(ms: number, signal: AbortSignal | undefined): Promise<bool
       resolve(true)
     }, ms + 1)
     signal?.addEventListener('abort', aborted, { once: true })
+    if (signal?.aborted) aborted()
+    void closed?.then(aborted)
   })
 }

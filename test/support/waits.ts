@@ -1,0 +1,44 @@
+import type { CommandAnswer } from '../../src/core/base/commands.ts'
+import type { Limit, StoreReply, StoreRequest, Terms } from '../../src/core/connection/store.ts'
+import { allParts } from '../../src/core/connection/upstash/script-text.ts'
+import { createUpstashStore } from '../../src/core/connection/upstash/upstash.ts'
+import { waitingCalls } from '../../src/features/turns/calls.ts'
+import { createRoom } from '../../src/features/turns/room.ts'
+import type { Server } from './server.ts'
+
+export type WaitTerms = Omit<Terms, 'localShare'>
+
+/** A store on Redis whose requests may wait, with the time of the caller. */
+export function waitingStore(server: Pick<Server, 'send'>, most = 1_000) {
+  const room = createRoom(most)
+  const store = createUpstashStore({
+    lua: allParts,
+    calls: waitingCalls(room),
+    send: async (commands) =>
+      Promise.all(
+        commands.map(async ([name, text, ...rest]): Promise<CommandAnswer> => {
+          // Stock Redis refuses Upstash's flag, so a script is sent whole.
+          const script = name === 'eval' ? String(text).replace(/^#!lua[^\n]*\n/, '') : undefined
+          if (script === undefined) return { error: 'NOSCRIPT' }
+          try {
+            const result = await server.send('EVAL', script, ...rest.map(String))
+            return { result }
+          } catch (error) {
+            return { error: (error as Error).message }
+          }
+        }),
+      ),
+  })
+  return {
+    room,
+    decide: (requests: StoreRequest[], now: number): Promise<StoreReply> =>
+      store.decide(requests, { now }),
+    store,
+  }
+}
+
+export const limit = (subject: string, terms: WaitTerms, cost = 1): Limit => ({
+  subject,
+  terms: { ...terms, localShare: 1 },
+  cost,
+})

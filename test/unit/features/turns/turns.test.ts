@@ -1,0 +1,226 @@
+import { expect, test } from 'vitest'
+import type { ConfigOptions, PolicyOptions } from '../../../../src/core/config/options.ts'
+import { bans } from '../../../../src/features/bans/index.ts'
+import { endpoints } from '../../../../src/features/endpoints/index.ts'
+import { TurnSubject } from '../../../../src/features/outbound/index.ts'
+import { slidingLog } from '../../../../src/features/sliding-log/index.ts'
+import { type TurnsOptions, turns, WaitSubject } from '../../../../src/features/turns/index.ts'
+import { createSluice } from '../../../../src/hosts/app/sluice.ts'
+import { durableObjects } from '../../../../src/stores/durable-objects/index.ts'
+import { useDatabase } from '../../../support/database.ts'
+import { memoryObjects } from '../../../support/memory-objects.ts'
+
+const { env } = useDatabase()
+const spaced = {
+  name: 'spaced',
+  algorithm: 'gcra',
+  limit: 10,
+  window: '1s',
+  key: 'global',
+} as const
+
+let namespaces = 0
+
+/** Isolates with one database, and functions that check a request. */
+function isolates(
+  count: number,
+  policies: PolicyOptions<Request>[],
+  { maxWaiting, ...change }: Partial<ConfigOptions<Request>> & TurnsOptions = {},
+  variables: object = env,
+) {
+  const namespace = `turns-${++namespaces}`
+  return Array.from({ length: count }, () => {
+    const sluice = createSluice<Request>({
+      namespace,
+      deadline: '5s',
+      ...change,
+      policies,
+      use: [
+        turns(maxWaiting === undefined ? {} : { maxWaiting }),
+        slidingLog(),
+        bans(),
+        ...(change.use ?? []),
+      ],
+    })
+    return async (request = new Request('http://localhost/'), closed?: Promise<void>) => {
+      const { headers, ...checked } = await sluice.check(request, { env: variables, closed })
+      return { ...checked, headers, at: Date.now() }
+    }
+  })
+}
+
+const inObjects = (Subject: typeof WaitSubject) =>
+  [
+    { store: durableObjects() },
+    { SLUICE_SUBJECT: memoryObjects(Subject).objects, SLUICE_SECRET: 'a secret for tests' },
+  ] as [object, object]
+
+const places: [string, object?, object?][] = [
+  ['Redis'],
+  ['a Durable Object', ...inObjects(WaitSubject)],
+  ['a Durable Object of sluice/outbound', ...inObjects(TurnSubject)],
+]
+
+for (const [name, ...where] of places) {
+  test(`Requests of several isolates wait for their turn, in the order of arrival (${name}).`, async () => {
+    const checks = isolates(2, [{ ...spaced, wait: '5s' }], ...where)
+    const begun = Date.now()
+    const results = await Promise.all([0, 1, 2, 3, 4].map((index) => checks[index % 2]!()))
+    results.sort((one, other) => one.at - other.at)
+    results.forEach(({ allowed, at }, index) => {
+      expect(allowed).toBe(true)
+      expect(at - begun).toBeGreaterThanOrEqual(index * 100)
+    })
+    const waited = results.map(({ headers }) => headers.get('server-timing'))
+    expect(waited[0]).toBe(null)
+    expect(waited[4]).toMatch(/^sluice;desc="waited";dur=\d+$/)
+  })
+
+  test(`A request whose turn is too late is refused at once with the exact time, and charges nothing (${name}).`, async () => {
+    const [check] = isolates(1, [{ ...spaced, limit: 1, wait: '500ms' }], ...where)
+    await check!()
+    const { decision, response } = await check!()
+    expect(decision).toMatchObject({ allowed: false, reason: 'limited' })
+    expect(decision.retryAfterMs).toBeGreaterThan(900)
+    expect(decision.retryAfterMs).toBeLessThanOrEqual(1_000)
+    expect(response!.status).toBe(429)
+    expect(response!.headers.get('retry-after')).toBe('1')
+  })
+
+  test(`A client that goes away does not go on, and its units are refunded (${name}).`, async () => {
+    const [check] = isolates(1, [{ ...spaced, limit: 2, wait: '5s' }], ...where)
+    await check!()
+    const leaving = new AbortController()
+    const { signal } = leaving
+    const first = check!(new Request('http://localhost/', { signal }))
+    let close = () => {}
+    const closed = new Promise<void>((resolve) => {
+      close = resolve
+    })
+    const second = check!(undefined, closed)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    leaving.abort()
+    close()
+    expect([(await first).allowed, (await second).allowed]).toEqual([false, false])
+    expect((await check!(new Request('http://localhost/', { signal }))).allowed).toBe(false)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    const { allowed, headers } = await check!()
+    expect(allowed).toBe(true)
+    expect(Number(/dur=(\d+)/.exec(headers.get('server-timing')!)![1])).toBeLessThan(1_000)
+  })
+}
+
+test('The fields of a request that has waited are those of the time at which it goes on.', async () => {
+  const [check] = isolates(1, [
+    { ...spaced, algorithm: 'fixed-window', limit: 1, wait: '5s', window: '1s' },
+  ])
+  await check!()
+  const { decision, headers } = await check!()
+  const [state] = decision.limits
+  expect(state!.resetAfterMs).toBeLessThanOrEqual(1_000)
+  expect(state!.resetAfterMs).toBeGreaterThan(800)
+  expect(headers.get('ratelimit')).toBe('"spaced";r=0;t=1')
+  expect(decision).not.toHaveProperty('limits.0.waitMs')
+})
+
+test('A policy without a wait refuses at once, and no place is taken.', async () => {
+  const strict = { name: 'strict', limit: 1, window: '1h', key: 'global' } as const
+  const [check] = isolates(1, [{ ...spaced, wait: '5s' }, strict])
+  await check!()
+  const { allowed, decision, headers } = await check!()
+  expect([allowed, headers.get('server-timing')]).toEqual([false, null])
+  expect(decision.limits.map((limit) => limit.allowed)).toEqual([true, false])
+})
+
+test('A shadow policy with a wait holds nothing.', async () => {
+  const [check] = isolates(1, [{ ...spaced, limit: 1, wait: '5s', mode: 'shadow' }])
+  const begun = Date.now()
+  for (const _ of [1, 2, 3]) expect((await check!()).allowed).toBe(true)
+  expect(Date.now() - begun).toBeLessThan(900)
+})
+
+test('Refusals of a policy with a wait count towards its ban.', async () => {
+  const penalty = { after: 2, within: '1m', ban: '1m' } as const
+  const [check] = isolates(1, [{ ...spaced, limit: 1, wait: '1ms', penalty }])
+  const reasons = []
+  for (const _ of [1, 2, 3, 4]) reasons.push((await check!()).decision.reason)
+  expect(reasons).toEqual(['within-limit', 'limited', 'banned', 'banned'])
+})
+
+test('A cached refusal ends when a request may wait again.', async () => {
+  const [check] = isolates(1, [
+    { ...spaced, algorithm: 'fixed-window', limit: 1, window: '2s', wait: '1s' },
+  ])
+  await check!()
+  const begun = Date.now()
+  expect((await check!()).allowed).toBe(false)
+  await expect
+    .poll(async () => (await check!()).allowed, { timeout: 4_000, interval: 20 })
+    .toBe(true)
+  expect(Date.now() - begun).toBeGreaterThan(1_500)
+  expect(Date.now() - begun).toBeLessThan(2_300)
+})
+
+test('The isolate holds at most maxWaiting requests, and the others have no place.', async () => {
+  const [check] = isolates(1, [{ ...spaced, wait: '5s' }], { maxWaiting: 2 })
+  const results = await Promise.all([1, 2, 3, 4, 5, 6].map(() => check!()))
+  expect(results.filter(({ allowed }) => allowed)).toHaveLength(3)
+  const refused = results.filter(({ allowed }) => !allowed)
+  for (const { decision } of refused) expect(decision.retryAfterMs).toBeGreaterThan(0)
+  // Those that were refused have left no units behind, and the next place is not before theirs.
+  const { headers } = await check!()
+  expect(Number(/dur=(\d+)/.exec(headers.get('server-timing') ?? 'dur=0')![1])).toBeLessThan(510)
+})
+
+test('The decision API holds its answer.', async () => {
+  const api = { ...env, SLUICE_API_TOKEN: 'a-token-of-the-decision-api' }
+  const [check] = isolates(1, [{ ...spaced, wait: '5s' }], { use: [endpoints()] }, api)
+  const ask = () =>
+    check!(
+      new Request('http://localhost/_sluice/v1/decide', {
+        method: 'POST',
+        headers: { Authorization: `Bearer ${api.SLUICE_API_TOKEN}` },
+        body: JSON.stringify({ request: { method: 'GET', url: 'http://localhost/' } }),
+      }),
+    )
+  const begun = Date.now()
+  const answers = await Promise.all([ask(), ask(), ask()])
+  for (const { response } of answers) expect(response!.status).toBe(200)
+  expect(Date.now() - begun).toBeGreaterThanOrEqual(200)
+})
+
+test('The class without turns is an error that names the right one.', async () => {
+  const [options] = inObjects(WaitSubject)
+  const { objects } = memoryObjects()
+  const variables = { SLUICE_SUBJECT: objects, SLUICE_SECRET: 'a secret for tests' }
+  const policy = { ...spaced, wait: '5s', onStoreError: 'deny' } as const
+  const [check] = isolates(1, [policy], options, variables)
+  expect((await check!()).decision).toMatchObject({ reason: 'store-error', fallback: 'deny' })
+})
+
+test.each([
+  [
+    { algorithm: 'concurrency' },
+    'policies[0].wait: expected no value (a slot is free when another',
+  ],
+  [
+    { algorithm: 'sliding-window', distinct: 'header:x-a' },
+    'policies[0].wait: expected no value (the time at which a value',
+  ],
+  [{ wait: '2m' }, 'policies[0].wait: expected a duration of at most 60s'],
+  [{ check: 'parallel' }, 'policies[0].check: expected before (a request waits before it'],
+] as const)(
+  'A setting that does not work with a wait is an error that says why: %j',
+  (change, why) => {
+    const policy = { ...spaced, algorithm: 'fixed-window', wait: '2s', ...change } as never
+    expect(() => isolates(1, [policy])).toThrow(why)
+  },
+)
+
+test('A wait without its feature, and options that turns() does not have, are errors.', () => {
+  const policies = [{ ...spaced, wait: '2s' } as const]
+  expect(() => createSluice({ policies })).toThrow(
+    "use: [turns()], with import { turns } from 'sluice/turns'",
+  )
+  expect(() => turns({ maxWaiting: 0 })).toThrow('maxWaiting: expected a whole number from 1')
+})
