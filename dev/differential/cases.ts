@@ -78,7 +78,7 @@ function policy(random: Random, name: string): object {
 }
 
 /** A configuration, apart from the features and what the run itself sets. It may be invalid. */
-export function randomConfig(random: Random): object {
+export function randomConfig(random: Random) {
   const names = ['one', 'two', 'three'].slice(0, pick(random, 1, 1, 2, 3))
   return {
     policies: names.map((name) => policy(random, name)),
@@ -109,9 +109,12 @@ export interface Case {
   response: () => Response
 }
 
-/** Requests that arrive together: most times one. */
-export function randomCases(random: Random): Case[] {
-  const count = chance(random, 0.12) ? whole(random, 2, 6) : 1
+/**
+ * Requests that arrive together: most times one.
+ * @param isOrdered false if requests that arrive together have no order. Then each one arrives alone
+ */
+export function randomCases(random: Random, isOrdered: boolean): Case[] {
+  const count = chance(random, 0.12) && isOrdered ? whole(random, 2, 6) : 1
   return Array.from({ length: count }, () => randomCase(random))
 }
 

@@ -249,6 +249,12 @@ export const limiterMutants: Mutant[] = [
     'decide',
   ),
   decision(
+    'settles charges only if the last policy has some',
+    'settles ||= dependsOnResponse(limit)',
+    'settles = dependsOnResponse(limit)',
+    'settle',
+  ),
+  decision(
     'lets a shadow policy shorten the deadline',
     'enforcedMs < Number.POSITIVE_INFINITY ? enforcedMs : shadowMs',
     'Math.min(enforcedMs, shadowMs)',

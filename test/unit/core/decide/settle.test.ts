@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import type { PolicyOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
+import { prepare } from '../../../../src/core/decide/decide.ts'
 import type { PolicyLimit } from '../../../../src/core/decide/limit.ts'
 import { chargeOf, correctionsOf } from '../../../../src/core/decide/settle.ts'
 
@@ -36,6 +37,19 @@ test.each<[string, Partial<PolicyOptions>, number, string, number | undefined, u
     ]),
   ).toEqual(expected)
 })
+
+test.each<[boolean, Partial<PolicyOptions>[]]>([
+  [true, [{ countOnly: '4xx' }, {}]],
+  [true, [{}, priced]],
+  [false, [{}, {}]],
+])(
+  'The charges of a request depend on the response (%s) if those of one policy do.',
+  (settles, all) => {
+    const policies = all.map((options) => limitWith(options))
+    const pending = prepare({ matched: { policies } }, { nameSubject: () => 's' })
+    expect(pending).toMatchObject({ settles })
+  },
+)
 
 test('Only what may be charged is settled: units of the database, of the isolate, or of a late reply.', () => {
   const state = { allowed: true, remaining: 0, retryAfterMs: 0, resetAfterMs: 0, nextAfterMs: 0 }
