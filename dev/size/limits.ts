@@ -40,7 +40,7 @@ export const entryLimits: SizeLimit[] = [
   { name: 'sluice/proxies', file: 'proxies.js', maxKiB: 2 },
   { name: 'sluice/refusals', file: 'refusals.js', maxKiB: 7 },
   { name: 'sluice/shards', file: 'shards.js', maxKiB: 6 },
-  { name: 'sluice/endpoints', file: 'endpoints.js', maxKiB: 22 },
+  { name: 'sluice/endpoints', file: 'endpoints.js', maxKiB: 23 },
   { name: 'sluice/verify', file: 'verify.js', maxKiB: 5 },
   { name: 'sluice/turns', file: 'turns.js', maxKiB: 16 },
   { name: 'sluice/upstash', file: 'upstash.js', maxKiB: 2 },
