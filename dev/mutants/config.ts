@@ -5,6 +5,7 @@ const parsing = mutantsOf('src/core/config/parse.ts', unit)
 const checks = mutantsOf('src/core/config/schema/checked.ts', unit)
 const whole = mutantsOf('src/core/config/schema/config.ts', unit)
 const parts = mutantsOf('src/core/config/schema/config-checks.ts', unit)
+const shapes = mutantsOf('src/core/config/schema/shapes.ts', unit)
 const needs = mutantsOf('src/core/config/needs.ts', unit)
 const host = mutantsOf('src/core/config/host.ts', 'test/unit/hosts')
 const policy = mutantsOf('src/core/config/schema/policy.ts', unit)
@@ -30,6 +31,7 @@ export const configMutants: Mutant[] = [
     'false',
     'parse-messages',
   ),
+  shapes('compares no field beside one with a problem', 'dataset.value = all', '', 'use'),
   whole(
     'ignores the deadline of the configuration',
     'policy.deadlineMs ?? deadline',

@@ -12,7 +12,6 @@ import { apiKeys } from './credentials.ts'
 import { feature, madeBy } from './entries.ts'
 import { expectations } from './expect.ts'
 import { headers } from './headers.ts'
-import { MAX_KEYS } from './keys-in-redis.ts'
 import { tables } from './plan.ts'
 import { callers, type Policy, type PolicyOptions, policy } from './policy.ts'
 import { type Refusal, type RefusalInput, refusal } from './refusal.ts'
@@ -95,9 +94,9 @@ const configFields = <Context>() => ({
    * The policies: at most 128, because one call of the script takes 128 keys. A `sliding-log` or `concurrency` policy with `penalty` or
    * `overrides` counts twice. Required, but may be empty.
    */
-  policies: v.pipe(
-    v.array(policy as v.GenericSchema<PolicyOptions<Context>, ParsedPolicy>, 'a list of policies'),
-    v.maxLength(MAX_KEYS, `at most ${MAX_KEYS} policies`),
+  policies: v.array(
+    policy as v.GenericSchema<PolicyOptions<Context>, ParsedPolicy>,
+    'a list of policies',
   ),
   /** An entry or a list of entries for requests that skip all policies, or the policies named in the entry. Defaults to none. */
   allow: v.optional(list(named<AllowOptions>()(allow), 0), []),

@@ -145,49 +145,45 @@ export function object<const E extends v.ObjectEntries>(
   ) => void,
   misplaced: Record<string, string> = {},
 ): v.GenericSchema<Input<E>, Output<E>> {
-  const parts = once(() => {
-    const entries = fields()
-    const names = Object.keys(entries)
-    const blank = Object.fromEntries(names.map((name) => [name, undefined]))
-    return { entries, names, blank, known: v.object(entries) }
-  })
-  const withUnknown = (input: unknown) => {
-    const { entries, names, known } = parts()
-    const others = Object.keys(input as object).filter((name) => !names.includes(name))
-    if (others.length === 0) return known
-    const unknown = v.never(`one of the fields ${names.join(', ')}`)
-    const refused = others
-      .slice(0, MAX_UNKNOWN)
-      .map((name): [string, v.GenericSchema] => [
-        name,
-        Object.hasOwn(misplaced, name) ? v.never(misplaced[name]) : unknown,
-      ])
-    return v.object({ ...entries, ...Object.fromEntries(refused) })
-  }
+  const entriesOf = once(fields)
   const schema = v.pipe(
-    v.custom<object>(isObject, 'an object'),
-    v.transform((input) => ({ ...parts().blank, ...input })), // so that a missing field fails with its own message
-    v.lazy(withUnknown),
-    v.rawCheck<object>(({ dataset, addIssue }) => {
-      const { value, issues } = dataset
-      if (!relations || !isObject(value)) return
-      const wrong = new Set(issues?.map(({ path }) => path?.[0].key))
-      const valid = Object.entries(value).filter(([name]) => !wrong.has(name))
-      const item = { type: 'unknown', input: value, value: undefined } as const
-      relations(
-        Object.fromEntries(valid) as Partial<Output<E>>,
-        (path, message, isKey) => {
-          const origin = isKey ? 'key' : 'value'
-          addIssue({
-            message,
-            path: path.map((key) => ({ ...item, origin, key })) as [v.UnknownPathItem],
-          })
-        },
-        value,
-      )
+    v.custom<Record<string, unknown>>(isObject, 'an object'),
+    v.rawTransform(({ dataset, config, addIssue }) => {
+      const input = dataset.value
+      const settings = config as v.Config<v.BaseIssue<unknown>>
+      const itemOf = (key: unknown, isKey = false): v.UnknownPathItem => ({
+        type: 'unknown',
+        origin: isKey ? 'key' : 'value',
+        input,
+        key,
+        value: undefined,
+      })
+      const report: AddProblem = (path, message, isKey) => {
+        const [first, ...rest] = path.map((key) => itemOf(key, isKey))
+        addIssue({ message, path: [first!, ...rest] })
+      }
+      const entries = entriesOf()
+      const all: Record<string, unknown> = {}
+      const valid: Record<string, unknown> = {}
+      for (const [name, entry] of Object.entries(entries)) {
+        const { output, issues } = v.safeParse(entry, input[name], settings)
+        all[name] = output
+        if (!issues) valid[name] = output
+        for (const { message, path = [] } of issues ?? []) {
+          addIssue({ message, path: [itemOf(name), ...path] })
+        }
+      }
+      const others = Object.keys(input).filter((name) => !Object.hasOwn(entries, name))
+      for (const name of others.slice(0, MAX_UNKNOWN)) {
+        const known = `one of the fields ${Object.keys(entries).join(', ')}`
+        report([name], Object.hasOwn(misplaced, name) ? misplaced[name]! : known)
+      }
+      relations?.(valid as Partial<Output<E>>, report, all)
+      dataset.value = all // also with problems: other parts are compared with the fields that are valid
+      return all as Output<E>
     }),
   )
-  return described(schema as v.GenericSchema, () => parts().entries) as never
+  return described(schema as v.GenericSchema, entriesOf) as never
 }
 
 /** One of two schemas, chosen by the input. Only the problems of the chosen schema are reported. */

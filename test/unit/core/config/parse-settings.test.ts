@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { ConfigOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { inGateway } from '../../../../src/features/in-gateway.ts'
-import { KEY, problems, shield, valid } from '../../../support/parse.ts'
+import { errorOf, KEY, problems, shield, valid } from '../../../support/parse.ts'
 
 const SETS =
   'one of draft-11, draft-7, draft-6, github, an object with prefix and reset, or "off" outside of a list'
@@ -223,4 +223,22 @@ test('A configuration cannot change after it is parsed, because a limiter would 
   expect(() => {
     options.policies[0]!.limit = 2
   }).toThrow(TypeError)
+})
+
+test('Too many policies are a problem beside the problems of each.', () => {
+  const policies = Array.from({ length: 129 }, (_, index) => ({
+    name: `p${index}`,
+    limit: 1,
+    window: '1m',
+    ...(index === 0 && { algorithm: 'fixed-window', burst: 2 }),
+  }))
+  expect(
+    errorOf(() => parseConfig({ policies }))!.problems.map(({ path, expected }) => [
+      path,
+      expected,
+    ]),
+  ).toEqual([
+    ['policies[0].burst', 'no value (fixed-window has no burst)'],
+    ['policies', 'at most 128 policies'],
+  ])
 })
