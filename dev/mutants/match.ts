@@ -202,7 +202,7 @@ export const matchMutants: Mutant[] = [
   plan(
     'accepts a claim of no units',
     'if (units >= 1) return {',
-    'if (units >= 0) return withLimit',
+    'if (units >= 0) return {',
     'match-claims',
   ),
   plan(
