@@ -73,7 +73,12 @@ export const configMutants: Mutant[] = [
   host('Node takes cost.usage', 'cost.usage !== undefined', 'false', 'node/next'),
   host('an app takes check parallel', "check === 'parallel'", 'false', 'parallel'),
   parts('accepts features that exclude each other', 'names.includes(excludes)', 'false', 'use'),
-  whole('no feature checks the settings', 'one.check?.(checked, problem)', '{}', 'parse-bodies'),
+  mutantsOf('src/core/config/schema/config.ts', 'test/unit/features/quota')(
+    'no feature checks the settings',
+    'one.check?.(checked, problem)',
+    '{}',
+    'quota',
+  ),
   needs(
     'does not require jwt for the key of the shield',
     "report('jwt', readsClaim(shield), 'shield', 'key')",

@@ -89,11 +89,17 @@ export const storeMutants: Mutant[] = [
   ),
   client('keeps the command in an error', ".split(', command was: ')[0]!", '', 'upstash'),
   client('a client without a token is called', 'http?.hasCredentials !== false', 'true', 'upstash'),
-  algorithmsOf('algorithm')(
+  algorithmsOf('index')(
     'reports waits beyond the life of the state',
     'Math.min(resetAfterMs, restMs)',
     'resetAfterMs',
     'reply',
+  ),
+  mutantsOf('src/core/connection/algorithms/algorithm.ts', 'test/unit/core/fallback')(
+    'the local store reports waits beyond the life of the state',
+    'Math.min(resetAfterMs, restMs)',
+    'resetAfterMs',
+    'local',
   ),
   reply(
     'the wait of a ban replaces a longer wait',

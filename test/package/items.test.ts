@@ -87,6 +87,10 @@ test('A client reads what is left, and reading charges nothing.', () => {
   expect(seen.quota).toEqual({ policy: 'per-ip', remaining: 9 })
 })
 
+test('The third different name is refused, and known names cost nothing.', () => {
+  expect(seen.distinct).toEqual([200, 200, 200, 429, 200])
+})
+
 test('A download in chunks costs its bytes.', () => {
   expect(seen.bytes).toEqual({ remaining: 15_000, unit: 'content-bytes' })
 })

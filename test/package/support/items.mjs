@@ -12,6 +12,7 @@ import { banList } from 'sluice/ban-list'
 import { sluiceStorage } from 'sluice/better-auth'
 import { bodies } from 'sluice/bodies'
 import { createClient } from 'sluice/client'
+import { distinct } from 'sluice/distinct'
 import { SluiceStore } from 'sluice/express-rate-limit'
 import { jitter } from 'sluice/jitter'
 import { SluiceThrottlerStorage } from 'sluice/nest'
@@ -176,6 +177,16 @@ const items = {
     await read()
     const { policy, remaining } = await read()
     return { policy, remaining }
+  },
+
+  async distinct() {
+    const policy = { name: 'names', limit: 2, distinct: 'body:username', algorithm: undefined }
+    const send = gateway([policy], [bodies(), distinct()])
+    const statuses = []
+    for (const username of ['ann', 'bob', 'ann', 'cat', 'bob']) {
+      statuses.push((await send('/chat', post({ username }))).status)
+    }
+    return statuses
   },
 
   async bytes() {

@@ -13,7 +13,8 @@ async function floorOf(policy: Partial<PolicyOptions>, path = '/', headers = {})
   const describeRequest = createMatcher({
     policies: [{ name: 'a', ...base, limit: 100, ...policy }],
   })
-  const { policies } = await describeRequest(path, { headers })
+  const ip = { 'cf-connecting-ip': '192.0.2.1' }
+  const { policies } = await describeRequest(path, { headers: { ...ip, ...headers } })
   return policies.filter(isMatch).map(({ floor }) => floor)
 }
 
