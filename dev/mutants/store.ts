@@ -99,7 +99,7 @@ export const storeMutants: Mutant[] = [
     'the local store reports waits beyond the life of the state',
     'Math.min(resetAfterMs, restMs)',
     'resetAfterMs',
-    'local',
+    'local-replies',
   ),
   reply(
     'the wait of a ban replaces a longer wait',
@@ -185,7 +185,12 @@ export const storeMutants: Mutant[] = [
     'arguments',
   ),
   args('a key gets a limit of 0', "check(isWhole(units, 1), place, 'limit')", '', 'arguments'),
-  args('a refund needs no slot id', "modes[mode] !== 'charges'", "mode !== 'take'", 'arguments'),
+  args(
+    'a refund needs no slot id',
+    "slot === '' && modes[mode] !== 'charges'",
+    "slot === '' && mode !== 'take'",
+    'arguments',
+  ),
   args(
     'a limit and its penalty may have the same tag',
     'limits.length > 1 || hasPenalty',
@@ -206,8 +211,8 @@ export const storeMutants: Mutant[] = [
   ),
   args(
     'slots may have a debt',
-    "mode !== 'debt' || terms.algorithm !== 'concurrency'",
-    'true',
+    "const owes = algorithm !== 'concurrency' &&",
+    'const owes =',
     'arguments',
   ),
   args(

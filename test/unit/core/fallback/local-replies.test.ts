@@ -124,6 +124,16 @@ describe('the local store after replies of the store', () => {
     expect(states[0]![0]!.allowed).toBe(false)
   })
 
+  test('After a charge at a faster rate, the local store reports no wait beyond the end of its state.', async () => {
+    const fast = policyOf({ algorithm: 'token-bucket', limit: 10, burst: 10, window: 10_000 })
+    const local = createLocalStore()
+    await local.decide([take(fast, 10)], { now: start })
+    const slow = { ...fast, limit: 1 }
+    const peek: StoreRequest = { ...take(slow, 1), mode: 'peek' }
+    const { states } = await local.decide([peek], { now: start + 2_000 })
+    expect(states[0]![0]).toMatchObject({ resetAfterMs: 8_000, nextAfterMs: 8_000 })
+  })
+
   test('A ban by the store lasts until its end in the local store.', async () => {
     const policy = policyOf({ algorithm: 'fixed-window', limit: 5, window: '1s' })
     const local = createLocalStore()
