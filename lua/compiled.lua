@@ -20,8 +20,10 @@ else
   now, room = ARGV[1] + 0, 60000
 end
 
+-- Each number that becomes text takes time, so a text is used again where it fits.
+local clock = format('%d', now)
 $one local key, record = 1, redis.call('GET', KEYS[1])
-$many local records, written, lives = redis.call('MGET', unpack(KEYS)), {}, {}
+$many local records, written, lives, ttls = redis.call('MGET', unpack(KEYS)), {}, {}, {}
 $many for key = 1, #KEYS do
 $many local record, OFFSET = records[key], (key - 1) * $width
 
@@ -72,8 +74,8 @@ $bucket local fits$n, at$n, stops$n, sum$n = token_bucket(now, $limit, $window, 
 $sliding local fits$n, at$n, stops$n, sum$n, rest$n = sliding_window(now, $limit, $window, $cost, nil, false, time$n, count$n, last$n)
 $end
 
--- The reply to the request, and the TTL of its record if it is charged.
-local reply, life
+-- The reply to the request; and if it is charged, the run-out of its record, and its TTL as text if this is known.
+local reply, life, ttl
 if true
 $each
   and fits$n
@@ -82,6 +84,7 @@ then
   $each
   -- Within a window only the count changes. To write one number takes less time than to write all.
   local text$n
+  $bucket local span$n = format('%d', stops$n - at$n)
   $bucket do
   $fixed if time$n then
   $fixed   text$n = since$n .. ':' .. life$n .. format(':%d;', sum$n)
@@ -90,7 +93,7 @@ then
   $fixed else
   $sliding else
   $fixed   text$n = format('%d:%d:%d;', at$n, stops$n - at$n, sum$n)
-  $bucket   text$n = format('%d:%d:%d;', at$n, stops$n - at$n, sum$n)
+  $bucket   text$n = (at$n == now and clock or format('%d', at$n)) .. ':' .. span$n .. format(':%d;', sum$n)
   $sliding   text$n = format('%d:%d:%d:%d;', at$n, stops$n - at$n, sum$n, rest$n)
   end
   $end
@@ -107,6 +110,9 @@ then
     $end
     $several )
   if alone then
+    $each
+    $bucket ttl = life == stops$n and at$n == now and room == 0 and span$n or ttl
+    $end
     record = '1;'
       $each
       .. '$tag:' .. text$n
@@ -120,13 +126,13 @@ then
       record, life = living(record, now)
     end
   end
-  $one reply = format('%d ', now)
+  $one reply = clock .. ' '
   $many reply = ''
   $each
     .. '+' .. text$n
   $end
 else
-  $one reply = format('%d ', now)
+  $one reply = clock .. ' '
   $many reply = ''
   $each
   $sliding .. (fits$n and '+' or '-') .. (time$n and since$n .. ':' .. life$n .. ':' .. used$n .. ':' .. before$n or '') .. ';'
@@ -134,16 +140,16 @@ else
   $bucket .. (fits$n and '+' or '-') .. (time$n and since$n .. ':' .. life$n .. ':' .. used$n or '') .. ';'
   $end
 end
-$many records[key], written[key], lives[key] = reply, record, life
+$many records[key], written[key], lives[key], ttls[key] = reply, record, life, ttl
 $many end
 
 $many for key = 1, #KEYS do
-$many local record, life = written[key], lives[key]
+$many local record, life, ttl = written[key], lives[key], ttls[key]
 if life == 'KEEPTTL' then
   redis.call('SET', KEYS[key], record, 'KEEPTTL')
 elseif life then
-  redis.call('SET', KEYS[key], record, 'PX', format('%d', life - now + room))
+  redis.call('SET', KEYS[key], record, 'PX', ttl or format('%d', life - now + room))
 end
 $many end
 $one return reply
-$many return format('%d ', now) .. table.concat(records, ' ')
+$many return clock .. ' ' .. table.concat(records, ' ')

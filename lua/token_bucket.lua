@@ -8,7 +8,10 @@
 local function token_bucket(now, limit, window, burst, cost, decided_at, most, at, run_out, stored)
   -- A clock that moves back neither drains nor fills the bucket.
   local moment = at and at > now and at or now
-  local missing = at and math.max(0, stored - (moment - at) * limit) or 0
+  local missing = at and stored - (moment - at) * limit or 0
+  if missing < 0 then
+    missing = 0
+  end
   local parts = cost * window
   if cost > 0 and missing + parts > burst * window then
     if not most then
@@ -27,7 +30,7 @@ local function token_bucket(now, limit, window, burst, cost, decided_at, most, a
   end
   -- More than the capacity may be missing if the burst was lowered or a larger plan has charged the bucket.
   -- The result is not capped at the capacity, because a refund must return at most its own units.
-  local after = math.max(0, missing + parts)
+  local after = missing + parts > 0 and missing + parts or 0
   if after == missing then
     return true
   end

@@ -210,12 +210,7 @@ export const luaMutants: Mutant[] = [
     'math.max(1, math.floor(after / limit))',
     'oracle',
   ),
-  bucket(
-    'overflows',
-    'math.max(0, stored - (moment - at) * limit)',
-    'stored - (moment - at) * limit',
-    'oracle',
-  ),
+  bucket('overflows', 'if missing < 0 then', 'if false then', 'oracle'),
   bucket(
     'refills a second time when the clock goes back',
     'return true, moment, after',
@@ -226,13 +221,13 @@ export const luaMutants: Mutant[] = [
   bucket('uses the limit as the capacity', '> burst * window', '> limit * window', 'waits'),
   bucket(
     'forgets units that were taken under a plan with a larger burst',
-    'missing = at and math.max(0, stored - (moment - at) * limit)',
-    'missing = at and math.max(0, math.min(burst * window, stored) - (moment - at) * limit)',
+    'missing = at and stored - (moment - at) * limit',
+    'missing = at and math.min(burst * window, stored) - (moment - at) * limit',
     'plans',
   ),
   bucket(
     'a refund removes the deficit beyond the burst',
-    'math.max(0, missing + parts)',
+    'missing + parts > 0 and missing + parts or 0',
     'math.min(burst * window, math.max(0, missing + parts))',
     'plans',
   ),
@@ -824,6 +819,24 @@ export const luaMutants: Mutant[] = [
     'compiled',
   ),
   compiled(
+    'the TTL is that of any bucket',
+    'life == stops$n and at$n == now',
+    'at$n == now',
+    'compiled',
+  ),
+  compiled(
+    'the TTL of a bucket is that of its time, although it is ahead',
+    'life == stops$n and at$n == now',
+    'life == stops$n',
+    'compiled',
+  ),
+  compiled(
+    'a bucket has no tolerance for the clock of Redis',
+    'at$n == now and room == 0 and',
+    'at$n == now and',
+    'compiled',
+  ),
+  compiled(
     'the TTL has no tolerance for the clock of Redis',
     'life - now + room',
     'life - now',
@@ -886,8 +899,8 @@ export const luaMutants: Mutant[] = [
   ),
   compiled(
     'sends one more command for each key',
-    'records[key], written[key], lives[key] = reply, record, life',
-    "records[key], written[key], lives[key] = reply, record, life; redis.call('EXISTS', KEYS[key])",
+    'lives[key], ttls[key] = reply, record, life, ttl',
+    "lives[key], ttls[key] = reply, record, life, ttl; redis.call('EXISTS', KEYS[key])",
     'compiled',
   ),
 ]
