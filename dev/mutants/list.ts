@@ -3,6 +3,7 @@ import { bridgeMutants } from './bridge.ts'
 import { compiledMutants } from './compiled.ts'
 import { configMutants } from './config.ts'
 import { devMutants } from './dev.ts'
+import { distinctMutants } from './distinct.ts'
 import { featuresMutants } from './features.ts'
 import { gatewayMutants } from './gateway.ts'
 import { httpMutants } from './http.ts'
@@ -24,6 +25,7 @@ export const mutants: Mutant[] = [
   ...configMutants,
   ...devMutants,
   ...banListMutants,
+  ...distinctMutants,
   ...featuresMutants,
   ...gatewayMutants,
   ...httpMutants,
