@@ -23,7 +23,12 @@ export const distinctMutants: Mutant[] = [
   ),
   lua('a refund of any time takes a value back', 'score == decided_at', 'true', by),
   lua('a repeat needs room', 'cost > #own and others + cost', 'others + cost', by),
-  lua('values that count already take units', 'others + cost > limit', 'used + cost > limit', by),
+  lua(
+    'values that count already take units',
+    'local others = used - #own',
+    'local others = used',
+    by,
+  ),
   lua(
     'the wait is that until own values no longer count',
     'others + cost - limit, own)',

@@ -105,6 +105,29 @@ test('As many values as a limit may have are counted in one request.', async () 
   expect(await take(2, 'other')).toMatchObject({ allowed: false, retryAfterMs: 999 })
 })
 
+test('The wait is that for values of other requests, in whatever order the values of a request are.', async () => {
+  const { take, peek } = client(3)
+  for (const [at, value] of ['a', 'b', 'c'].entries()) await take(at, value)
+  for (const values of [
+    ['a', 'b', 'd'],
+    ['b', 'a', 'd'],
+    ['d', 'b', 'a'],
+  ]) {
+    expect(await peek(5, ...values)).toMatchObject({ allowed: false })
+    expect(await take(5, ...values)).toMatchObject({ allowed: false, retryAfterMs: 17 })
+  }
+})
+
+test('A value that counts needs no room, also under a smaller plan and with a floor.', async () => {
+  const subject = newSubject()
+  const send = (limit: number, value: string, floor = 0) =>
+    ask(server, 'take', { subject, terms: terms(limit), cost: 1, values: [value], floor }, start)
+  for (const value of ['a', 'b', 'c']) await send(5, value)
+  expect(await send(1, 'b')).toMatchObject({ allowed: true, remaining: 0 })
+  expect(await send(5, 'c', 5)).toMatchObject({ allowed: true, remaining: 0, reserved: 2 })
+  expect(await send(5, 'd', 2)).toMatchObject({ allowed: false, remaining: 0 })
+})
+
 test('A refund takes back a first use, and nothing of a value that was used before or since.', async () => {
   const { take, refund } = client(3)
   await take(0, 'a')

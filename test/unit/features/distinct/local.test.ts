@@ -45,6 +45,16 @@ test('No window has more different values than the limit, and no value that coun
   )
 })
 
+test('A value that counts needs no room, also if the limit was lowered.', () => {
+  const quota = { windowMs: 10, burst: 5, align: 'clock' } as const
+  const take = (limit: number, values: string[], state?: State) =>
+    algorithm(NOW, { ...quota, limit, values }, values.length, state)
+  const { state } = take(5, ['a', 'b', 'c'])
+  expect(take(1, ['b'], state)).toMatchObject({ allowed: true, remaining: 0 })
+  expect(take(1, ['d'], state)).toMatchObject({ allowed: false, retryAfterMs: 10 })
+  expect(take(1, ['d', 'e'], state)).toMatchObject({ allowed: false, retryAfterMs: null })
+})
+
 test('A release takes back a first use of its time, and no repeat.', () => {
   const quota = { limit: 5, windowMs: 10, burst: 5, align: 'clock' } as const
   const use = (at: number, state: State | undefined, ...values: string[]) =>
