@@ -17,6 +17,7 @@ import { siteMutants } from './site.ts'
 import { storeMutants } from './store.ts'
 import { turnsMutants } from './turns.ts'
 import { verifyMutants } from './verify.ts'
+import { waitsMutants } from './waits.ts'
 
 /** All mutants, of the Lua and of the TypeScript. */
 export const mutants: Mutant[] = [
@@ -37,5 +38,6 @@ export const mutants: Mutant[] = [
   ...siteMutants,
   ...storeMutants,
   ...turnsMutants,
+  ...waitsMutants,
   ...verifyMutants,
 ]

@@ -1,6 +1,7 @@
 import { type Mutant, mutantsOf } from './mutant.ts'
 
 const lua = mutantsOf('lua/turns.lua', 'test/script')
+const places = mutantsOf('lua/places.lua', 'test/script')
 const twin = mutantsOf('src/features/outbound/turns.ts', 'test/script')
 const call = mutantsOf('src/features/outbound/outbound.ts', 'test/unit/features/outbound')
 const stores = mutantsOf('src/features/outbound/stores.ts', 'test/unit/features/outbound')
@@ -15,7 +16,7 @@ export const turnsMutants: Mutant[] = [
     'local place = now',
     'turns',
   ),
-  lua(
+  places(
     'a bucket has room one ms too early',
     'at + math.ceil(over / limit) or at',
     'at + math.floor(over / limit) or at',
@@ -40,7 +41,7 @@ export const turnsMutants: Mutant[] = [
     '(newest or 0) - now',
     'turns',
   ),
-  lua('a cost of 0 waits', 'if cost == 0 then', 'if false then', 'turns'),
+  places('a cost of 0 waits', 'if cost == 0 then', 'if false then', 'turns'),
   lua(
     'what is left is that of the limit before it was lowered',
     'for index = 4, #ARGV do',

@@ -286,3 +286,13 @@ test('An isolate without room for more asks for no place, and the refusal tells 
   expect(states[0]![0]).toMatchObject({ allowed: false, retryAfterMs: 100 })
   expect((await take(limits)).states[0]![0]!.waitMs).toBe(100)
 })
+
+test('A log lives until its units at a later place have ended.', async () => {
+  const subject = newSubject()
+  const log = { ...spaced(60_000), algorithm: 'sliding-log' as const, limit: 1, windowMs: 10_000 }
+  await take([limit(subject, log)])
+  expect((await take([limit(subject, log)])).states[0]![0]!.waitMs).toBe(10_000)
+  const [key] = (await server.send('KEYS', `*${subject}*:log:t`)) as string[]
+  // A call with a time of its own keeps its keys for a minute longer.
+  expect(Number(await server.send('PTTL', key!))).toBeGreaterThan(78_000)
+})

@@ -48,7 +48,7 @@ export interface QuotaState {
   limit?: number
   /** How long this size stays in force, above 0. Absent if no operator has set it. */
   overriddenForMs?: number
-  /** Time of the decision by the clock of this limit's own shard or lease, ms since the epoch. Present only if several of them decided; absent in a refusal. */
+  /** Time of the decision by the clock of this limit's own shard or lease, ms since the epoch. Present only if several of them decided, or if the request has waited: then it is the time of its place. Absent in a refusal. */
   decidedAt?: number
 }
 
