@@ -120,8 +120,8 @@ export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
 }
 
 /** The key of a refusal. It includes everything that the refusal depends on: quota, terms, values, cost and floor. */
-const keyOf = ({ policy, partitionKey, distinct = [], cost, floor = 0, period }: Match): string =>
-  `${policy.tag} ${policy.limit} ${policy.burst} ${cost} ${floor} ${policy.penalty?.tag ?? ''} ${period?.[0] ?? ''} ${canonical([...partitionKey, ...distinct])}`
+const keyOf = ({ policy, partitionKey, distinct, cost, floor = 0, period }: Match): string =>
+  `${policy.tag} ${policy.limit} ${policy.burst} ${cost} ${floor} ${policy.penalty?.tag ?? ''} ${period?.[0] ?? ''} ${canonical(distinct ? [...partitionKey, ...distinct] : partitionKey)}`
 
 /** How long a refusal is certain to stay valid, ms. 0 for an admission, and for a refusal that must not be cached. */
 function validFor({ policy, floor }: Match, state: QuotaState): number {

@@ -78,7 +78,7 @@ export function compileCondition(
   }
 }
 
-/** The condition of a policy for all requests. */
+/** The comparison with a condition that has no fields. */
 export const matchesAll = (): Mismatch => undefined
 
 /** True if all comparisons are true, false if one is false. */
