@@ -113,8 +113,8 @@ export const distinctMutants: Mutant[] = [
   ),
   cache(
     'a refusal is remembered for every value',
-    'canonical([...partitionKey, ...distinct])',
-    'canonical(partitionKey)',
+    'distinct ? [...partitionKey, ...distinct] : partitionKey',
+    'partitionKey',
     by,
   ),
 ]

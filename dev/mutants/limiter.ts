@@ -36,14 +36,14 @@ export const limiterMutants: Mutant[] = [
   ),
   cache(
     'answers a request with another cost',
-    '{ policy, partitionKey, distinct = [], cost, floor = 0, period }: Match)',
-    '{ policy, partitionKey, distinct = [], floor = 0, period }: Match, cost = 1)',
+    '{ policy, partitionKey, distinct, cost, floor = 0, period }: Match)',
+    '{ policy, partitionKey, distinct, floor = 0, period }: Match, cost = 1)',
     'denial-cache',
   ),
   cache(
     'answers a request with another floor',
-    '{ policy, partitionKey, distinct = [], cost, floor = 0, period }: Match)',
-    '{ policy, partitionKey, distinct = [], cost, period }: Match, floor = 0)',
+    '{ policy, partitionKey, distinct, cost, floor = 0, period }: Match)',
+    '{ policy, partitionKey, distinct, cost, period }: Match, floor = 0)',
     'denial-cache',
   ),
   cache(
