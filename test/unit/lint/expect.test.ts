@@ -6,6 +6,7 @@ import type {
   PolicyOptions,
 } from '../../../src/core/config/options.ts'
 import { parseConfig } from '../../../src/core/config/parse.ts'
+import { distinct } from '../../../src/features/distinct/index.ts'
 import { jwt as createJwt } from '../../../src/features/jwt/index.ts'
 import { checkExpectations } from '../../../src/lint/expect/expectations.ts'
 import { mostUnits } from '../../../src/lint/expect/units.ts'
@@ -84,6 +85,12 @@ test.each<[string, ConfigOptions, Partial<ExpectOptions>, RegExp]>([
   ],
   ['shadow', one({ mode: 'shadow' }), {}, /"a" is in shadow and refuses nothing\.$/],
   ['slots', one({ algorithm: 'concurrency' }), {}, /how many are in flight/],
+  [
+    'values',
+    one({ distinct: 'header:x-user' }, { use: [distinct()] }),
+    {},
+    /"a" limits different values, and not how many/,
+  ],
   ['refunds', one({ countOnly: 401 }), {}, /"a" refunds by the response\.$/],
   [
     'a rule that costs nothing',
