@@ -13,7 +13,7 @@ import type { WatchedDatabase } from '../../core/feature.ts'
 import type { Match } from '../../core/program/match.ts'
 import { problem } from '../../core/respond/response.ts'
 import { isListed } from '../bans/fields.ts'
-import { type Ban, changeBans, readBans } from './list.ts'
+import { changeBans, type ListedBan, readBans } from './list.ts'
 
 /** The most bans of an answer. */
 const PAGE = 100
@@ -37,7 +37,7 @@ export interface BanPage {
   next?: string
 }
 
-interface Listed extends Ban {
+interface FoundBan extends ListedBan {
   database: WatchedDatabase
 }
 
@@ -105,19 +105,19 @@ const notListed = ({ name, penalty }: Policy): Response =>
   })
 
 /** The place before the first ban. */
-const FIRST: Ban = { end: Number.POSITIVE_INFINITY, subject: '' }
+const FIRST: ListedBan = { end: Number.POSITIVE_INFINITY, subject: '' }
 
-function cursorOf(text: string): Ban | undefined {
+function cursorOf(text: string): ListedBan | undefined {
   const [, end, subject] = /^(\d{1,16}):(.{1,1000})$/s.exec(text) ?? []
   return end === undefined ? undefined : { end: Number(end), subject: subject! }
 }
 
 /** The order of Redis: the latest end first, and of equal ends the last subject. */
-const byEnd = (one: Ban, other: Ban): number =>
+const byEnd = (one: ListedBan, other: ListedBan): number =>
   other.end - one.end || (one.subject < other.subject ? 1 : one.subject > other.subject ? -1 : 0)
 
 /** The rest of each ban by its record, which alone decides: 0 for a ban that was lifted, or that a changed list of shards has left behind. */
-async function restsOf(bans: readonly Listed[], policy: Policy, { parts, runtime }: Call) {
+async function restsOf(bans: readonly FoundBan[], policy: Policy, { parts, runtime }: Call) {
   const rests: number[] = []
   let decidedAt = 0
   if (bans.length === 0) return { decidedAt, rests }
@@ -137,7 +137,7 @@ async function restsOf(bans: readonly Listed[], policy: Policy, { parts, runtime
 
 /** Removes bans from the list that have ended early. If this fails, the next reader removes them. */
 async function forget(
-  ended: readonly Listed[],
+  ended: readonly FoundBan[],
   set: Parameters<typeof changeBans>[1],
   now: number,
 ) {

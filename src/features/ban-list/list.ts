@@ -18,7 +18,7 @@ export interface BanSet {
 }
 
 /** A subject, with the end of its ban in ms since the epoch; 0 to remove it. */
-export interface Ban {
+export interface ListedBan {
   subject: string
   end: number
 }
@@ -28,7 +28,7 @@ export interface Page {
   /** The number of listed subjects. */
   size: number
   /** Latest end first. */
-  bans: Ban[]
+  bans: ListedBan[]
 }
 
 /**
@@ -39,7 +39,7 @@ export interface Page {
 export async function changeBans(
   database: WatchedDatabase,
   set: BanSet,
-  changes: readonly Ban[],
+  changes: readonly ListedBan[],
   now: number,
 ): Promise<void> {
   const pairs = changes.flatMap(({ end, subject }) => [`${end}`, subject])
@@ -65,7 +65,7 @@ export async function readBans(
   const reply = await run(database, set, [`${now ?? ''}`, 'page', from, `${count}`], commands)
   const [size, rows] = Array.isArray(reply) ? reply : []
   if (typeof size !== 'number' || !Array.isArray(rows)) throw new StoreError('bad-reply')
-  const bans: Ban[] = []
+  const bans: ListedBan[] = []
   for (let index = 0; index + 1 < rows.length; index += 2) {
     bans.push({ subject: String(rows[index]), end: Number(rows[index + 1]) })
   }

@@ -5,7 +5,7 @@ import { Recent } from '../../core/base/recent.ts'
 import type { Store, StoreOptions, StoreReply, StoreRequest } from '../../core/connection/store.ts'
 import type { WatchedDatabase } from '../../core/feature.ts'
 import { isListed } from '../bans/fields.ts'
-import { type Ban, changeBans } from './list.ts'
+import { changeBans, type ListedBan } from './list.ts'
 
 /** Half of the most subjects that an isolate knows to be listed. */
 const MAX_KNOWN = 5_000
@@ -33,7 +33,7 @@ export function withBanList(
 
   /** The changes after a reply, by the tag of their penalty. */
   function changesAfter(requests: StoreRequest[], { decidedAt, states }: StoreReply) {
-    const changes = new Map<string, Ban[]>()
+    const changes = new Map<string, ListedBan[]>()
     requests.forEach(({ mode, limits }, at) => {
       if (mode === 'peek') return
       const isLifted = mode === 'unban' || mode === 'reset'

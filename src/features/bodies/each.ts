@@ -14,7 +14,7 @@ import { canonical } from '../../core/program/subject.ts'
 import type { Message } from '../../core/request/message.ts'
 import type { RequestView } from '../../core/request/view.ts'
 
-type Result = Met | Unmet
+type Described = Met | Unmet
 
 /** The keys in Redis that the quotas of one request may need in addition to those of one quota for each policy. */
 export interface Room {
@@ -37,9 +37,9 @@ export interface Messages {
 export async function describeEach(
   views: RequestView[],
   { list, count, room }: Messages,
-  describe: (views: RequestView[]) => Soon<Result>,
+  describe: (views: RequestView[]) => Soon<Described>,
   unreadable: Message,
-): Promise<Result> {
+): Promise<Described> {
   const describeOne = (message: Message) => describe(views.map((view) => view.with({ message })))
   if (count === 1) return describeOne(list[0]!)
   if (list.length === 1) {
@@ -64,7 +64,7 @@ export async function describeEach(
 }
 
 /** Changes the matches of a result. */
-function mapped(result: Result, change: (one: Match) => Match): Result {
+function mapped(result: Described, change: (one: Match) => Match): Described {
   if (Array.isArray(result)) return result.map(change)
   return isMatch(result) ? change(result) : result
 }
