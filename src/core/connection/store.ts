@@ -172,6 +172,13 @@ export interface Idempotency {
   forMs: number
 }
 
+/**
+ * True if a charge can be refunded before its time. A charge of a log at a later time has removed the entries that do not count then, so
+ * that without it too few would count until then.
+ */
+export const isRefundable = ({ cost, terms }: Limit, { waitMs }: StoreState): boolean =>
+  cost > 0 && !(waitMs && terms.algorithm === 'sliding-log')
+
 /** How long a call may run after its deadline, so that its late reply can be used, ms. */
 export const LATE_MS = 5_000
 

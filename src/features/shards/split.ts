@@ -1,5 +1,11 @@
 /** Splits a list of requests into one list for each shard, and finds the limits of each answer again. */
-import type { Limit, StoreReply, StoreRequest, StoreState } from '../../core/connection/store.ts'
+import {
+  isRefundable,
+  type Limit,
+  type StoreReply,
+  type StoreRequest,
+  type StoreState,
+} from '../../core/connection/store.ts'
 
 /** A limit, with its position in the original list. */
 export interface Cell {
@@ -106,12 +112,16 @@ const statesOf = ({ at }: ShardRequest, { states }: StoreReply): StoreState[] =>
 export const admits = ({ lead }: Pick<Fragment, 'lead'>, reply: StoreReply): boolean =>
   lead === undefined || statesOf(lead, reply).every(({ allowed }) => allowed)
 
-/** The limits that a shard has charged. Valid only if the shard `admits` the request. */
+/** The charges of a shard that can be refunded. Valid only if the shard `admits` the request. */
 export const chargedIn = ({ requests }: Pick<Fragment, 'requests'>, reply: StoreReply): Limit[] =>
   requests
     .filter((request) => statesOf(request, reply).every(({ allowed }) => allowed))
-    .flatMap(({ cells }) => cells.map(({ limit }) => limit))
-    .filter(({ cost }) => cost > 0)
+    .flatMap((request) => {
+      const states = statesOf(request, reply)
+      return request.cells
+        .map(({ limit }) => limit)
+        .filter((limit, index) => isRefundable(limit, states[index]!))
+    })
 
 /** Each limit of these requests with its state. */
 export function* statesBy(
