@@ -29,6 +29,7 @@ export async function decide(call: Call): Promise<Response> {
       waitUntil: call.runtime.waitUntil,
       spentMs: call.spentMs,
       request: call.request,
+      closed: call.runtime.closed,
       ...(idempotency && takes && { idempotency }),
     })
   } catch (error) {

@@ -24,6 +24,7 @@ export async function auth(call: Call): Promise<Response> {
   const [outcome] = await decideEach([{ matched }], parts, {
     waitUntil: runtime.waitUntil,
     request,
+    closed: runtime.closed,
   })
   observe(parts, matched, outcome!, described, runtime, verified !== undefined)
   const exact = outcome!.decision
