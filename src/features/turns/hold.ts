@@ -1,11 +1,17 @@
 /** Holds admitted requests until their turn. */
 import type { LimitState } from '../../core/base/decision.ts'
-import type { StoreReply, StoreRequest, StoreState } from '../../core/connection/store.ts'
+import {
+  isRefundable,
+  type StoreReply,
+  type StoreRequest,
+  type StoreState,
+} from '../../core/connection/store.ts'
 import type { HoldRequest, LimiterParts, Outcome, Pending } from '../../core/decide/question.ts'
-import { REFUND_MS } from '../../core/decide/settle.ts'
+import { chargeOf, REFUND_MS } from '../../core/decide/settle.ts'
 import { withChanged } from '../../core/respond/own-fields.ts'
 import type { WaitingRoom } from './room.ts'
 import { sleep } from './sleep.ts'
+import { longestWait, waits } from './waits.ts'
 
 /** Holds requests while there is room, and gives the places of the others up. */
 export const createHold =
@@ -14,16 +20,26 @@ export const createHold =
     const waitMs = longest(reply)
     if (waitMs === 0 || !outcome.decision.allowed) return outcome
     const giveUp = () => {
-      const giving = refund(pending, reply, parts)
-      options.waitUntil?.(giving)
+      // With an idempotency key the place stays: a repeated call gets the charged reply.
+      if (!options.idempotency) {
+        const giving = refund(pending, reply, parts)
+        options.waitUntil?.(giving)
+      }
       return refused(outcome)
     }
+    // Several stores each know only the waits of their own limits.
+    const limits = pending.limits.filter(waits)
+    if (limits.length > 0 && waitMs > longestWait(limits)) return giveUp()
+    const now = Date.now()
+    const passedMs = reply.replayed ? Math.max(0, now - reply.decidedAt) : 0
+    if (passedMs >= waitMs) return after(outcome, waitMs)
     if (room.isFull()) return giveUp()
-    const leave = room.enter(Date.now() + waitMs)
+    const restMs = waitMs - passedMs
+    const leave = room.enter(now + restMs)
     const { closed } = options
-    return sleep(waitMs, closed ? undefined : options.request?.signal, closed).then((isStill) => {
+    return sleep(restMs, closed ? undefined : options.request?.signal, closed).then((isStill) => {
       leave()
-      return isStill ? after(outcome, waitMs) : giveUp()
+      return isStill ? { ...after(outcome, waitMs), mark: told(restMs) } : giveUp()
     })
   }
 
@@ -43,12 +59,14 @@ function after(outcome: Outcome, waitedMs: number): Outcome {
     limit.nextAfterMs = left(limit.nextAfterMs)
     delete limit.waitMs
   }
-  const timing = `sluice;desc="waited";dur=${waitedMs}`
-  return {
-    ...outcome,
-    mark: (response) => withChanged(response, (headers) => headers.append('Server-Timing', timing)),
-  }
+  return outcome
 }
+
+/** Tells a client how long its request has waited. */
+const told = (waitedMs: number) => (response: Response) =>
+  withChanged(response, (headers) =>
+    headers.append('Server-Timing', `sluice;desc="waited";dur=${waitedMs}`),
+  )
 
 /** The outcome of a request that gives its place up. */
 function refused({ decision }: Outcome): Outcome {
@@ -56,7 +74,8 @@ function refused({ decision }: Outcome): Outcome {
     ({ waitMs, decidedAt: _, ...limit }) =>
       waitMs ? { ...limit, allowed: false, retryAfterMs: waitMs } : limit,
   )
-  const retryAfterMs = Math.max(...limits.map(({ retryAfterMs }) => retryAfterMs ?? 0))
+  const enforced = limits.filter(({ mode }) => mode === 'enforce')
+  const retryAfterMs = Math.max(...enforced.map(({ retryAfterMs }) => retryAfterMs ?? 0))
   const { slot: __, ...rest } = decision
   return { decision: { ...rest, allowed: false, reason: 'limited', retryAfterMs, limits } }
 }
@@ -65,14 +84,10 @@ function refused({ decision }: Outcome): Outcome {
 async function refund(pending: Pending, reply: StoreReply, parts: LimiterParts): Promise<void> {
   const requests: StoreRequest[] = []
   pending.requests.forEach(({ limits }, index) => {
-    const states = reply.states[index]!
-    if (!states.every(({ allowed }) => allowed)) return
     limits.forEach((limit, at) => {
-      const { waitMs, decidedAt = reply.decidedAt } = states[at]!
-      if (limit.cost === 0) return
-      // A log would take its newest units back, which may be those of a later turn.
-      if (waitMs && limit.terms.algorithm === 'sliding-log') return
-      requests.push({ mode: 'refund', limits: [limit], decidedAt })
+      const state = reply.states[index]![at]!
+      const charge = isRefundable(limit, state) && chargeOf(state, reply.decidedAt)
+      if (charge) requests.push({ mode: 'refund', limits: [limit], ...charge })
     })
   })
   if (requests.length === 0) return

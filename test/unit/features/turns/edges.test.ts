@@ -1,0 +1,132 @@
+import { expect, test } from 'vitest'
+import type { ConfigOptions, PolicyOptions } from '../../../../src/core/config/options.ts'
+import { endpoints } from '../../../../src/features/endpoints/index.ts'
+import { slidingLog } from '../../../../src/features/sliding-log/index.ts'
+import { turns, WaitSubject } from '../../../../src/features/turns/index.ts'
+import { createSluice } from '../../../../src/hosts/app/sluice.ts'
+import { durableObjects } from '../../../../src/stores/durable-objects/index.ts'
+import { useDatabase } from '../../../support/database.ts'
+import { memoryObjects } from '../../../support/memory-objects.ts'
+
+const { env } = useDatabase()
+const spaced = {
+  name: 'spaced',
+  algorithm: 'gcra',
+  limit: 10,
+  window: '1s',
+  key: 'global',
+} as const
+const later = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+const durOf = (headers: Headers) =>
+  Number(/dur=(\d+)/.exec(headers.get('server-timing') ?? '')?.[1] ?? 0)
+
+let namespaces = 0
+
+function limiter(
+  policies: PolicyOptions<Request>[],
+  {
+    maxWaiting = 1_000,
+    use = [],
+    ...change
+  }: Partial<ConfigOptions<Request>> & { maxWaiting?: number } = {},
+  variables: object = env,
+) {
+  const sluice = createSluice<Request>({
+    namespace: `turns-edges-${++namespaces}`,
+    deadline: '5s',
+    ...change,
+    policies,
+    use: [turns({ maxWaiting }), slidingLog(), ...use],
+  })
+  return (request = new Request('http://localhost/'), closed?: Promise<void>) =>
+    sluice.check(request, { env: variables, closed })
+}
+
+const inObjects = () =>
+  [
+    { store: durableObjects() },
+    { SLUICE_SUBJECT: memoryObjects(WaitSubject).objects, SLUICE_SECRET: 'a secret for tests' },
+  ] as [object, object]
+
+test('A request that finds no room to wait is told the time of its place, and not that of a shadow policy.', async () => {
+  const shadow = { name: 'shadow', limit: 1, window: '1h', key: 'global', mode: 'shadow' } as const
+  const check = limiter([{ ...spaced, wait: '5s' }, shadow], { maxWaiting: 1 })
+  const results = await Promise.all([1, 2, 3, 4].map(() => check()))
+  const refused = results.filter(({ allowed }) => !allowed)
+  expect(refused.length).toBeGreaterThan(0)
+  for (const { decision } of refused) expect(decision.retryAfterMs).toBeLessThanOrEqual(400)
+})
+
+const api = () => ({ ...env, SLUICE_API_TOKEN: 'a-token-of-the-decision-api' })
+const ask = (token: string, key?: string, signal?: AbortSignal) =>
+  new Request('http://localhost/_sluice/v1/decide', {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${token}`, ...(key && { 'Idempotency-Key': key }) },
+    body: JSON.stringify({ request: { method: 'GET', url: 'http://localhost/' } }),
+    ...(signal && { signal }),
+  })
+
+test('A repeated call with an idempotency key waits only for the rest, with the units of the first call, whose client had gone.', async () => {
+  const variables = api()
+  const check = limiter([{ ...spaced, limit: 2, wait: '5s' }], { use: [endpoints()] }, variables)
+  const token = variables.SLUICE_API_TOKEN
+  await check(ask(token))
+  const leaving = new AbortController()
+  const first = check(ask(token, 'one', leaving.signal))
+  await later(100)
+  leaving.abort()
+  expect((await first).response!.status).toBe(429)
+  await later(200)
+  const begun = Date.now()
+  const again = (await check(ask(token, 'one'))).response!
+  const took = Date.now() - begun
+  expect(again.status).toBe(200)
+  expect(took).toBeLessThan(300)
+  expect(took).toBeGreaterThan(100)
+  const { headers } = await check()
+  expect(durOf(headers)).toBeGreaterThan(400)
+})
+
+test('A call of the decision API gives its place up when its connection closes.', async () => {
+  const variables = api()
+  const check = limiter([{ ...spaced, limit: 1, wait: '5s' }], { use: [endpoints()] }, variables)
+  await check()
+  const begun = Date.now()
+  const answer = await check(
+    ask(variables.SLUICE_API_TOKEN),
+    later(100).then(() => {}),
+  )
+  expect(answer.response!.status).toBe(429)
+  expect(Date.now() - begun).toBeLessThan(500)
+})
+
+test('Also where each subject has an object of its own, the shortest wait counts.', async () => {
+  const check = limiter(
+    [
+      { ...spaced, limit: 1, wait: '5s' },
+      { ...spaced, name: 'other', key: 'header:x', limit: 100, wait: '100ms' },
+    ],
+    ...inObjects(),
+  )
+  const get = () => check(new Request('http://localhost/', { headers: { x: '1' } }))
+  await get()
+  const begun = Date.now()
+  const { allowed, decision } = await get()
+  expect([allowed, Date.now() - begun < 500]).toEqual([false, true])
+  expect(decision.retryAfterMs).toBeGreaterThan(800)
+})
+
+test('A log keeps its bound if another object refuses a request that has a place.', async () => {
+  const strict = { name: 'strict', limit: 1, window: '1h', key: 'header:x' } as const
+  const check = limiter(
+    [{ ...spaced, algorithm: 'sliding-log', limit: 1, wait: '5s' }, strict],
+    ...inObjects(),
+  )
+  const get = (x: string) => check(new Request('http://localhost/', { headers: { x } }))
+  const begun = Date.now()
+  expect((await get('1')).allowed).toBe(true)
+  expect((await get('1')).allowed).toBe(false)
+  await later(50) // the refusal is refunded in the background
+  expect((await get('2')).allowed).toBe(true)
+  expect(Date.now() - begun).toBeGreaterThanOrEqual(990)
+})
