@@ -3,7 +3,9 @@ import { createServer } from 'node:http'
 import { beforeAll, expect, test } from 'vitest'
 import { verifyDeployment } from '../../cli/verify/run.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
+import type { Feature } from '../../src/core/feature.ts'
 import { inGateway } from '../../src/features/in-gateway.ts'
+import { turns } from '../../src/features/turns/index.ts'
 import { verify } from '../../src/features/verify/index.ts'
 import { rateLimiter } from '../../src/hosts/node/node.ts'
 import { configOf, listen, type Options, useDatabase } from '../support/node-servers.ts'
@@ -12,8 +14,8 @@ const TOKEN = 'a-token-to-verify-with'
 useDatabase()
 beforeAll(() => void Object.assign(process.env, { SLUICE_VERIFY_TOKEN: TOKEN }))
 
-async function findingsOf(policies: NonNullable<Options['policies']>) {
-  const options = configOf({ policies, use: [verify()] })
+async function findingsOf(policies: NonNullable<Options['policies']>, use: Feature[] = []) {
+  const options = configOf({ policies, use: [verify(), ...use] })
   const limit = rateLimiter(options)
   const server = createServer(async (request, response) => {
     if (await limit(request, response)) response.end('ok')
@@ -36,3 +38,13 @@ test.each([1, 19])(
     expect(findings.filter(({ status }) => status !== 'ok')).toEqual([])
   },
 )
+
+test('A policy that lets requests wait is proven without a wait.', async () => {
+  const begun = Date.now()
+  const findings = await findingsOf(
+    [{ name: 'burst', algorithm: 'gcra', limit: 5, window: '10s', key: 'global', wait: '20s' }],
+    [turns()],
+  )
+  expect(findings.filter(({ status }) => status !== 'ok')).toEqual([])
+  expect(Date.now() - begun).toBeLessThan(4_000)
+})

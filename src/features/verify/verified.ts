@@ -69,6 +69,8 @@ export function verifiedBy(claim: Claim): Verified {
 
 function marked(match: Match, own: Part, { policy, cost = 0 }: Claim): Match {
   const marked: Match = { ...match, partitionKey: [...match.partitionKey, own] }
+  // The proof is a refusal, so the request does not wait for its turn.
+  if (match.policy.wait) marked.policy = { ...match.policy, wait: undefined }
   // Each request counts as another value.
   if (match.distinct) marked.distinct = match.distinct.map(([label]) => [label, undefined])
   if (match.policy.name === policy && cost > match.cost) marked.cost = cost
