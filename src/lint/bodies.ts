@@ -3,8 +3,9 @@ import type { Policy } from '../core/config/parse.ts'
 import type { ConfigRule, PolicyRule } from './facts.ts'
 
 /** Reports whether a policy refuses a request whose body cannot be read. */
-const refusesUnreadable = ({ key, onMissingKey }: Policy) =>
-  onMissingKey === 'refuse' && key.some(({ source }) => source === 'body')
+const refusesUnreadable = ({ key, distinct, onMissingKey }: Policy) =>
+  onMissingKey === 'refuse' &&
+  [...key, ...(distinct ? [distinct] : [])].some(({ source }) => source === 'body')
 
 /** Finds a policy that a client can evade with a body that cannot be read, such as a batch of thousands of calls. */
 export const unreadableBody: PolicyRule = (policy, at) => {
