@@ -5,6 +5,7 @@
 -- ARGV    now  ms since the epoch, or empty for Redis' clock
 --         page <end> <count>      reads the subjects whose ban ends at <end> or earlier, latest first
 --         change <end> <subject>  sets the end of a subject's ban, or removes the subject with the end 0; any number of pairs
+--         forget <end> <subject>  removes the subject if its ban still has this end; any number of pairs
 -- Reply   of a page: the number of subjects, then subjects and ends in turn: all that end at <end>, and <count> earlier ones
 -- Pro     no scan of the database; a change costs O(log n)
 -- Con     a change that is lost is not in the list until another isolate refuses the subject
@@ -23,10 +24,11 @@ if ARGV[2] == 'page' then
 end
 
 for place = 3, #ARGV, 2 do
-  if ARGV[place] == '0' then
-    redis.call('ZREM', key, ARGV[place + 1])
-  else
-    redis.call('ZADD', key, ARGV[place], ARGV[place + 1])
+  local ends, subject = ARGV[place], ARGV[place + 1]
+  if ARGV[2] == 'change' and ends ~= '0' then
+    redis.call('ZADD', key, ends, subject)
+  elseif ends == '0' or redis.call('ZSCORE', key, subject) == ends then
+    redis.call('ZREM', key, subject)
   end
 end
 redis.call('ZREMRANGEBYRANK', key, 0, -10001)

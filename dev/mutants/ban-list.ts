@@ -6,6 +6,7 @@ const watch = mutantsOf('src/features/ban-list/watch.ts', folder)
 const list = mutantsOf('src/features/ban-list/list.ts', folder)
 const endpoint = mutantsOf('src/features/ban-list/endpoint.ts', folder)
 const fields = mutantsOf('src/features/bans/fields.ts', folder)
+const verified = mutantsOf('src/features/verify/verified.ts', folder)
 const by = 'ban-list'
 
 /** Faults in the list of bans. */
@@ -30,7 +31,15 @@ export const banListMutants: Mutant[] = [
     by,
   ),
   lua('the list never expires', "redis.call('PEXPIRE', key,", "redis.call('TTL', key,", by),
-  lua('a removal adds the subject', "ARGV[place] == '0'", "ARGV[place] == '-'", by),
+  lua('a removal adds the subject', "ends ~= '0'", "ends ~= '-'", by),
+  lua(
+    'a reader removes a ban that began since',
+    "redis.call('ZSCORE', key, subject) == ends",
+    'true',
+    by,
+  ),
+  lua('a reader removes no ban', "redis.call('ZSCORE', key, subject) == ends", 'false', by),
+  verified('the ban of a check is listed', 'list: false', 'list: true', by),
   lua('a page has no room for equal ends', 'tied + ARGV[4]', 'ARGV[4]', by),
   watch('a peek lists a ban', "      if (mode === 'peek') return\n", '', by),
   watch('each refusal lists the ban again', 'end > 0 && end !== known.get(name)', 'end > 0', by),

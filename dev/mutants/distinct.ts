@@ -8,6 +8,7 @@ const algorithm = mutantsOf(
 const check = mutantsOf('src/features/distinct/check.ts', 'test/unit/features/distinct')
 const match = mutantsOf('src/core/program/match.ts', 'test/unit/features/distinct')
 const limit = mutantsOf('src/core/decide/limit.ts', 'test/unit/hosts')
+const values = mutantsOf('src/core/decide/limit.ts', 'test/unit/core/decide')
 const cache = mutantsOf('src/core/decide/denial-cache.ts', 'test/unit/hosts')
 const by = 'distinct'
 
@@ -103,6 +104,13 @@ export const distinctMutants: Mutant[] = [
     '[part, ...partitionKey, DIGEST]',
     '[part, DIGEST]',
     by,
+  ),
+  values('a cost above the limit makes values', ': policy.limit\n', ': MAX_ENTRIES\n', 'limit'),
+  values(
+    'no limit of an operator has room',
+    'policy.overrides ? MAX_ENTRIES : policy.limit',
+    'policy.limit',
+    'limit',
   ),
   limit('a value is readable without hashKeys', '...partitionKey, DIGEST]', '...partitionKey]', by),
   limit(

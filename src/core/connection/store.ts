@@ -72,7 +72,7 @@ export interface Penalty {
   banMs: number
   maxMs: number
   /** Operators can read the list of its bans. */
-  list?: true
+  list?: boolean
 }
 
 interface Ordinary {

@@ -62,12 +62,14 @@ function limitOf(
  * The digest also depends on the key, so that the same value of two clients has two digests.
  */
 async function namedValues(
-  { distinct = [], partitionKey, cost }: Match,
+  { policy, distinct = [], partitionKey, cost }: Match,
   nameSubject: NameSubject,
 ): Promise<string[]> {
   const known = distinct.filter(([, value]) => value !== undefined)
   const named = known.map((part) => nameSubject([part, ...partitionKey, DIGEST]))
-  const others = Math.min(MAX_ENTRIES, Math.max(cost, distinct.length)) - known.length
+  // A cost above the limit is refused without its values. That of a body is at most the number of its messages.
+  const most = policy.overrides ? MAX_ENTRIES : policy.limit
+  const others = Math.min(most, Math.max(cost, distinct.length)) - known.length
   const unknown = Array.from({ length: Math.max(0, others) }, () => crypto.randomUUID())
   return [...(await Promise.all(named)), ...unknown]
 }

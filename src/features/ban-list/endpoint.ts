@@ -13,7 +13,7 @@ import type { WatchedDatabase } from '../../core/feature.ts'
 import type { Match } from '../../core/program/match.ts'
 import { problem } from '../../core/respond/response.ts'
 import { isListed } from '../bans/fields.ts'
-import { changeBans, type ListedBan, readBans } from './list.ts'
+import { type BanSet, forgetBans, type ListedBan, readBans } from './list.ts'
 
 /** The most bans of an answer. */
 const PAGE = 100
@@ -108,7 +108,7 @@ const notListed = ({ name, penalty }: Policy): Response =>
 const FIRST: ListedBan = { end: Number.POSITIVE_INFINITY, subject: '' }
 
 function cursorOf(text: string): ListedBan | undefined {
-  const [, end, subject] = /^(\d{1,16}):(.{1,1000})$/s.exec(text) ?? []
+  const [, end, subject] = /^(\d{1,16}):(.+)$/s.exec(text) ?? []
   return end === undefined ? undefined : { end: Number(end), subject: subject! }
 }
 
@@ -136,15 +136,10 @@ async function restsOf(bans: readonly FoundBan[], policy: Policy, { parts, runti
 }
 
 /** Removes bans from the list that have ended early. If this fails, the next reader removes them. */
-async function forget(
-  ended: readonly FoundBan[],
-  set: Parameters<typeof changeBans>[1],
-  now: number,
-) {
+async function forget(ended: readonly FoundBan[], set: BanSet, now: number) {
   const databases = new Set(ended.map(({ database }) => database))
   for (const database of databases) {
     const own = ended.filter((one) => one.database === database)
-    const changes = own.map(({ subject }) => ({ subject, end: 0 }))
-    await changeBans(database, set, changes, now).catch(() => {})
+    await forgetBans(database, set, own, now).catch(() => {})
   }
 }

@@ -48,6 +48,22 @@ export async function changeBans(
 }
 
 /**
+ * Removes bans that have ended early. A subject with another end stays: it was banned again.
+ * @param now ms since the epoch
+ * @throws {StoreError}
+ */
+export async function forgetBans(
+  database: WatchedDatabase,
+  set: BanSet,
+  bans: readonly ListedBan[],
+  now: number,
+): Promise<void> {
+  const pairs = bans.flatMap(({ end, subject }) => [`${end}`, subject])
+  // EVAL, two ZREMRANGE…, ZREVRANGE and PEXPIRE, and ZSCORE and ZREM for each
+  await run(database, set, [`${now}`, 'forget', ...pairs], 5 + 2 * bans.length)
+}
+
+/**
  * Reads `count` subjects whose ban ends before `end`, and before them all that end at `end`.
  * @param now ms since the epoch; `undefined` for the clock of Redis
  * @throws {StoreError}

@@ -44,14 +44,16 @@ function penalty(tag: string) {
     object(penaltyFields, ({ ban, max }, problem) => {
       if (ban && max && max < ban) problem(['max'], 'at least as long as ban')
     }),
-    v.transform(({ after, within, ban, max, list }) => ({
-      tag,
-      after,
-      withinMs: within,
-      banMs: ban,
-      maxMs: max ?? Math.max(ban, DAY_MS),
-      ...(list && { list }),
-    })),
+    v.transform(
+      ({ after, within, ban, max, list }): Penalty => ({
+        tag,
+        after,
+        withinMs: within,
+        banMs: ban,
+        maxMs: max ?? Math.max(ban, DAY_MS),
+        ...(list && { list }),
+      }),
+    ),
   )
   const manual = v.pipe(
     v.literal('manual', '"manual", or an object with after, within, ban and max'),

@@ -69,8 +69,11 @@ export function verifiedBy(claim: Claim): Verified {
 
 function marked(match: Match, own: Part, { policy, cost = 0 }: Claim): Match {
   const marked: Match = { ...match, partitionKey: [...match.partitionKey, own] }
+  const { penalty, wait } = match.policy
   // The proof is a refusal, so the request does not wait for its turn.
-  if (match.policy.wait) marked.policy = { ...match.policy, wait: undefined }
+  if (wait) marked.policy = { ...marked.policy, wait: undefined }
+  // Operators have no use for its ban in the list of bans, which is bounded.
+  if (penalty) marked.policy = { ...marked.policy, penalty: { ...penalty, list: false } }
   // Each request counts as another value.
   if (match.distinct) marked.distinct = match.distinct.map(([label]) => [label, undefined])
   if (match.policy.name === policy && cost > match.cost) marked.cost = cost

@@ -5,8 +5,10 @@ import type { JsonConfig } from '../../../dev/any-config.ts'
 import { createClient } from '../../../src/client/client.ts'
 import type { BanPage } from '../../../src/features/ban-list/endpoint.ts'
 import { banList } from '../../../src/features/ban-list/index.ts'
+import { changeBans, forgetBans, readBans } from '../../../src/features/ban-list/list.ts'
 import type { Stats } from '../../../src/features/observe/report.ts'
 import { cluster, shards } from '../../../src/features/shards/index.ts'
+import { ANSWER, FIELD, signed } from '../../../src/features/verify/field.ts'
 import { createGateway } from '../../../src/index.ts'
 import { durableObjects } from '../../../src/stores/durable-objects/index.ts'
 import { TestClock } from '../../../src/testing/clock.ts'
@@ -15,6 +17,8 @@ import { useGateway } from '../../support/gateway.ts'
 
 const HOUR = 3_600_000
 const penalty = { after: 2, within: '10m', ban: '1h', max: '1d', list: true } as const
+/** A key whose readable subjects have more than 1000 characters. */
+const WIDE = Array.from({ length: 10 }, (_, n) => `header:x-${'long-'.repeat(10)}${n}` as const)
 const config: JsonConfig = {
   deadline: '10s',
   use: [banList()],
@@ -29,6 +33,14 @@ const config: JsonConfig = {
       match: { path: '/quiet' },
     },
     { name: 'plain', limit: 9, window: '1m', match: { path: '/plain' } },
+    {
+      name: 'wide',
+      limit: 9,
+      window: '1m',
+      penalty: 'manual',
+      key: WIDE,
+      match: { path: '/wide' },
+    },
   ],
 }
 
@@ -37,7 +49,11 @@ class StillClock extends TestClock {
   override now = () => Date.UTC(2026, 0, 5) + this.offsetMs
 }
 const clock = new StillClock()
-const env = { ...apiTokens, SLUICE_SECRET: 'a secret' }
+const env = {
+  ...apiTokens,
+  SLUICE_SECRET: 'a secret',
+  SLUICE_VERIFY_TOKEN: 'a-token-to-verify-with',
+}
 const gateway = useGateway({ config, clock, observe: {}, env })
 type Isolate = Pick<typeof gateway, 'fetch' | 'settled'>
 
@@ -158,6 +174,28 @@ describe('the list', () => {
     )
   })
 
+  test('A subject of more than 1000 characters is a place in the list.', async () => {
+    const isolate = gateway.start({ ...config, hashKeys: false }, { env })
+    const values = (n: number) => WIDE.map(() => 'v'.repeat(60) + n)
+    for (let n = 0; n < 101; n++)
+      await operate('wide', 'ban', { key: values(n), for: '1h' }, isolate)
+    const { next } = await pageOf('wide', undefined, isolate)
+    expect(next!.length).toBeGreaterThan(1000)
+    expect((await pageOf('wide', next, isolate)).bans).toHaveLength(1)
+  })
+
+  test('A ban by requests of `sluice verify` is not listed.', async () => {
+    for (let count = 0; count < 3; count++) {
+      const claim = { nonce: 'a-nonce-of-a-test', count, at: clock.now(), policy: 'login' }
+      const headers = { [FIELD]: await signed(claim, env.SLUICE_VERIFY_TOKEN) }
+      const answer = await gateway.fetch('/login', { ip: '192.0.2.1', headers })
+      const { reason } = JSON.parse(answer.headers.get(ANSWER)!)
+      expect(reason).toBe(['within-limit', 'limited', 'banned'][count])
+    }
+    await gateway.settled()
+    expect(await redis.keys('*:bans')).toEqual([])
+  })
+
   test('A page of exactly 100 bans has no next one.', async () => {
     await banMany(100, () => '1h')
     const page = await pageOf('manual')
@@ -229,6 +267,21 @@ describe('the records decide', () => {
     expect(await redis.zCard(await key())).toBe(1)
     expect(await pageOf()).toEqual({ bans: [], total: 0 })
     expect(await redis.keys('*:bans')).toEqual([])
+  })
+
+  test('A reader that finds a ban lifted removes that ban, and none that began since.', async () => {
+    const set = { tag: 'a-tag', namespace: undefined }
+    const now = clock.now()
+    const database = {
+      url: gateway.env.UPSTASH_REDIS_REST_URL as string,
+      token: gateway.env.UPSTASH_REDIS_REST_TOKEN as string,
+    }
+    const [lifted, again] = ['lifted', 'again'].map((subject) => ({ subject, end: now + 1000 }))
+    await changeBans(database, set, [lifted!, again!], now)
+    await changeBans(database, set, [{ ...again!, end: now + 2000 }], now)
+    await forgetBans(database, set, [lifted!, again!], now)
+    const { bans } = await readBans(database, set, Number.POSITIVE_INFINITY, 9, now)
+    expect(bans).toEqual([{ subject: 'again', end: now + 2000 }])
   })
 
   test('A lost ban is listed when another isolate refuses the client, and once only by each.', async () => {

@@ -1,8 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import type { StoreState } from '../../../../src/core/connection/store.ts'
-import { bindingMatch, limitState, limitStates } from '../../../../src/core/decide/limit.ts'
+import {
+  bindingMatch,
+  limitState,
+  limitStates,
+  limitsOf,
+} from '../../../../src/core/decide/limit.ts'
 import type { Match } from '../../../../src/core/program/match.ts'
+import { distinct } from '../../../../src/features/distinct/index.ts'
+import { overrides } from '../../../../src/features/overrides/index.ts'
 
 const [a, b] = parseConfig({
   policies: [
@@ -121,3 +128,26 @@ test('During a ban nothing remains, and no wait ends before the ban. The window 
     nextAfterMs: 50_000,
   })
 })
+
+// A body of a few kB may cost as many units as it has messages.
+test.each<[string, object, number]>([
+  ['the limit', {}, 3],
+  ['the largest limit of an operator', { overrides: true }, 10_000],
+])(
+  'A cost of a million different values makes no more of them than %s.',
+  async (_, change, most) => {
+    const { policies } = parseConfig({
+      policies: [{ name: 'names', limit: 3, window: '1h', distinct: 'header:x-user', ...change }],
+      use: [distinct(), overrides()],
+    })
+    const match: Match = {
+      policy: policies[0]!,
+      partitionKey: [],
+      distinct: [['header:x-user', undefined]],
+      cost: 1_000_000,
+    }
+    const [limit] = await limitsOf([match], undefined, () => 'a-subject')
+    expect(limit!.values).toHaveLength(most)
+    expect(limit!.cost).toBe(1_000_000)
+  },
+)
