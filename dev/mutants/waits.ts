@@ -72,6 +72,12 @@ export const waitsMutants: Mutant[] = [
     'limits.filter(({ mode }) => mode)',
     'edges',
   ),
+  mutantsOf('src/core/decide/denial-cache.ts', 'test/unit/features/turns')(
+    'a refusal is cached until its place',
+    'const untilPlaceMs = retryAfterMs - (policy.wait ?? 0)',
+    'const untilPlaceMs = retryAfterMs',
+    'turns',
+  ),
   mutantsOf('src/core/connection/store.ts', 'test/unit/features/turns')(
     'a place in a log is refunded before its time',
     "!(waitMs && terms.algorithm === 'sliding-log')",

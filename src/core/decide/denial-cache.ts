@@ -133,7 +133,9 @@ function validFor({ policy, floor }: Match, state: QuotaState): number {
   if (dependsOnResponse({ policy })) return 0
   // Until a lease ends, other isolates may refund its unspent units. After the limit of an operator another one applies.
   const { overriddenForMs = MAX_AGE_MS } = state
-  return Math.min(nextAfterMs, overriddenForMs, policy.lease?.ttlMs ?? MAX_AGE_MS)
+  // So early a request may have a place again.
+  const untilPlaceMs = retryAfterMs - (policy.wait ?? 0)
+  return Math.min(nextAfterMs, untilPlaceMs, overriddenForMs, policy.lease?.ttlMs ?? MAX_AGE_MS)
 }
 
 /** The state of a refusing limit after `elapsed` ms. */

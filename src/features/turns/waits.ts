@@ -30,14 +30,8 @@ export function placed(
   if (place === null) return { ...state, allowed: false, retryAfterMs: null }
   const waitMs = place - now
   if (waitMs > wait) {
-    const { bannedForMs = 0, nextAfterMs } = state
-    return {
-      ...state,
-      allowed: false,
-      retryAfterMs: Math.max(waitMs, bannedForMs),
-      // So early a request may have a place again: no cache may refuse it then.
-      nextAfterMs: Math.max(1, Math.min(nextAfterMs || waitMs, waitMs - terms.wait!)),
-    }
+    const { bannedForMs = 0 } = state
+    return { ...state, allowed: false, retryAfterMs: Math.max(waitMs, bannedForMs) }
   }
   if (waitMs === 0 || cost === 0) return state
   const later = (ms: number) => (ms > 0 ? ms + waitMs : 0)

@@ -57,6 +57,14 @@ test('A request that finds no room to wait is told the time of its place, and no
   for (const { decision } of refused) expect(decision.retryAfterMs).toBeLessThanOrEqual(400)
 })
 
+test('A refusal tells when units come back, and not when a request may wait again.', async () => {
+  const check = limiter([{ ...spaced, limit: 1, window: '10s', wait: '2s' }])
+  await check()
+  const { response } = await check()
+  expect(response!.headers.get('retry-after')).toBe('10')
+  expect(response!.headers.get('ratelimit')).toBe('"spaced";r=0;t=10')
+})
+
 const api = () => ({ ...env, SLUICE_API_TOKEN: 'a-token-of-the-decision-api' })
 const ask = (token: string, key?: string, signal?: AbortSignal) =>
   new Request('http://localhost/_sluice/v1/decide', {
