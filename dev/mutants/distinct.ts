@@ -9,6 +9,7 @@ const check = mutantsOf('src/features/distinct/check.ts', 'test/unit/features/di
 const match = mutantsOf('src/core/program/match.ts', 'test/unit/features/distinct')
 const limit = mutantsOf('src/core/decide/limit.ts', 'test/unit/hosts')
 const values = mutantsOf('src/core/decide/limit.ts', 'test/unit/core/decide')
+const entries = mutantsOf('src/core/fallback/entries.ts', 'test/unit/core/fallback')
 const cache = mutantsOf('src/core/decide/denial-cache.ts', 'test/unit/hosts')
 const by = 'distinct'
 
@@ -111,6 +112,12 @@ export const distinctMutants: Mutant[] = [
     'policy.overrides ? MAX_ENTRIES : policy.limit',
     'policy.limit',
     'limit',
+  ),
+  entries(
+    'the local store has no bound for values',
+    'state.values ? PER_VALUE : 1',
+    '1',
+    'entries',
   ),
   limit('a value is readable without hashKeys', '...partitionKey, DIGEST]', '...partitionKey]', by),
   limit(

@@ -4,6 +4,8 @@ import type { State } from '../connection/algorithms/index.ts'
 const MAX_ENTRIES = 10_000
 /** The maximum of numbers in all states, 8 bytes each. A sliding log has one number for every unit; an isolate has 128 MB. */
 const MAX_NUMBERS = 1_000_000
+/** The numbers that need as much memory as a value of `distinct` with its time. */
+const PER_VALUE = 8
 /** How many random entries an eviction compares. */
 const SAMPLES = 8
 
@@ -12,7 +14,8 @@ export interface LastReply {
   state: QuotaState
   cost: number
   floor: number
-  values: readonly string[] | undefined
+  /** A hash of the values, which need too much memory. Only for `distinct`. */
+  values: number | undefined
   /** The terms of the reply. They may differ from the current ones: one key may have several plans, and a live policy may change. */
   limit: number
   burst: number
@@ -43,6 +46,9 @@ export interface LocalEntry {
   /** The fraction of the quota that remained at the last change, from 0 to 1. */
   left: number
 }
+
+const sizeOf = (state: State | undefined): number =>
+  state ? state.numbers.length * (state.values ? PER_VALUE : 1) : 0
 
 /**
  * A bounded map of limits. An eviction compares eight random entries. It removes an expired one, or else the one with the most of its
@@ -84,7 +90,7 @@ export class LocalEntries {
   }
 
   setState(entry: LocalEntry, state: State | undefined, runOut: number): void {
-    this.#numbers += (state?.numbers.length ?? 0) - (entry.state?.numbers.length ?? 0)
+    this.#numbers += sizeOf(state) - sizeOf(entry.state)
     entry.state = state
     entry.runOut = runOut
   }

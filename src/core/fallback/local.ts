@@ -1,6 +1,7 @@
 /** The local store: counts in the memory of one isolate while the real store does not answer (`onStoreError: 'local'`). */
 import { systemClock } from '../base/clock.ts'
 import type { QuotaState } from '../base/decision.ts'
+import { fnv1a } from '../base/fnv.ts'
 import {
   type Algorithms,
   algorithms,
@@ -110,7 +111,7 @@ export function createLocalStore(
     if (!reply || cost === 0) return 0
     const { state, limit, burst, receivedAt } = reply
     const isSmaller = terms.limit <= limit && terms.burst <= burst
-    const isSame = `${values}` === `${reply.values}`
+    const isSame = hashOf(values) === reply.values
     const isCovered = cost >= reply.cost && floor >= reply.floor && isSmaller && isSame
     const refused = isCovered && !state.allowed && state.retryAfterMs !== null
     const waitMs = Math.max(state.bannedForMs ?? 0, refused ? state.retryAfterMs! : 0)
@@ -236,7 +237,16 @@ export function createLocalStore(
         entry.localUnits = 0
       }
       const { limit: size, burst } = terms
-      entry.reply = { state, cost, floor, values, limit: size, burst, decidedAt, receivedAt }
+      entry.reply = {
+        state,
+        cost,
+        floor,
+        values: hashOf(values),
+        limit: size,
+        burst,
+        decidedAt,
+        receivedAt,
+      }
       entry.isMerged = false
       entry.until = Math.max(entry.runOut, receivedAt + waitMs)
       entry.left = state.allowed ? state.remaining / capacityOf(terms.algorithm, terms) : 0
@@ -259,6 +269,8 @@ export function createLocalStore(
     },
   }
 }
+
+const hashOf = (values: Limit['values']) => values && fnv1a(values.join())
 
 const keyOf = ({ subject, terms: { tag } }: Limit) => `${tag} ${subject}`
 

@@ -38,6 +38,21 @@ test('An eviction prefers an expired entry.', () => {
   expect(entries.get('3')).toBeUndefined()
 })
 
+test('A value of distinct counts as eight numbers: it is a text besides its time.', () => {
+  const entries = new LocalEntries(inTurn())
+  const stateOf = (size: number) => ({
+    time: 0,
+    numbers: Array<number>(size).fill(0),
+    values: Array<string>(size).fill('a-digest'),
+  })
+  entries.setState(entries.getOrAdd('a', 0), stateOf(125_000), 1000)
+  expect(entries.isFull).toBe(false)
+  entries.setState(entries.getOrAdd('b', 0), stateOf(1), 1000)
+  expect(entries.isFull).toBe(true)
+  entries.setState(entries.get('b')!, undefined, 0)
+  expect(entries.isFull).toBe(false)
+})
+
 test('Entries are evicted until their states have at most a million numbers.', () => {
   const entries = new LocalEntries(inTurn())
   const numbers = Array<number>(400_000).fill(0)

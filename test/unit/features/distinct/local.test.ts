@@ -1,4 +1,6 @@
 /** Different values in one isolate: the algorithm by itself, and the local store. */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import {
@@ -9,6 +11,8 @@ import type { State } from '../../../../src/core/connection/algorithms/index.ts'
 import type { Limit } from '../../../../src/core/connection/store.ts'
 import { createLocalStore } from '../../../../src/core/fallback/local.ts'
 
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as () => void
 const NOW = 1_800_000_000_000
 const terms = {
   tag: 't',
@@ -69,6 +73,29 @@ test('A release takes back a first use of its time, and no repeat.', () => {
   expect(release('b', 1)).toEqual(['a', 'c'])
   expect(release('a')).toEqual(['b', 'c'])
   expect(release('b', 1, 11)).toBeUndefined()
+})
+
+test('The local store keeps no values of replies, by which clients could fill the memory.', async () => {
+  const local = createLocalStore(() => NOW, Math.random, { distinct: algorithm })
+  const refusal = {
+    allowed: false,
+    remaining: 9_999,
+    retryAfterMs: 900,
+    resetAfterMs: 1000,
+    nextAfterMs: 900,
+  }
+  const own = { ...terms, limit: 10_000, windowMs: 1000 }
+  const limitOf = (client: number): Limit => {
+    const values = Array.from({ length: 10_000 }, (_, n) => `${client}-a-value-${n}`)
+    return { subject: `s${client}`, terms: own, cost: 10_000, values }
+  }
+  collect()
+  const before = process.memoryUsage().heapUsed
+  for (let client = 0; client < 100; client += 1) local.learn(limitOf(client), refusal, NOW, NOW)
+  collect()
+  expect((process.memoryUsage().heapUsed - before) / 1024 / 1024).toBeLessThan(10)
+  const { states } = await local.decide([{ mode: 'take', limits: [limitOf(7)] }])
+  expect(states[0]![0]).toMatchObject({ allowed: false, retryAfterMs: 900 })
 })
 
 test('The local store counts values up to its share, and repeats a refusal of Redis for its value only.', async () => {
