@@ -78,14 +78,14 @@ export const limiterMutants: Mutant[] = [
   ),
   cache(
     'caches a refusal until the whole quota is free',
-    'Math.min(nextAfterMs, overriddenForMs',
-    'Math.min(state.resetAfterMs, overriddenForMs',
+    'Math.min(nextAfterMs, untilPlaceMs',
+    'Math.min(state.resetAfterMs, state.resetAfterMs',
     'denial-cache',
   ),
   cache(
     'caches a refusal after the limit of an operator has ended',
-    'Math.min(nextAfterMs, overriddenForMs, ',
-    'Math.min(nextAfterMs, ',
+    'untilPlaceMs, overriddenForMs, ',
+    'untilPlaceMs, ',
     'denial-cache',
   ),
   cache(

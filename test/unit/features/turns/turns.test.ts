@@ -154,9 +154,14 @@ test('A cached refusal ends when a request may wait again.', async () => {
   await check!()
   const begun = Date.now()
   expect((await check!()).allowed).toBe(false)
-  await expect
-    .poll(async () => (await check!()).allowed, { timeout: 4_000, interval: 20 })
-    .toBe(true)
+  let headers = new Headers()
+  const passes = async () => {
+    const checked = await check!()
+    headers = checked.headers
+    return checked.allowed
+  }
+  await expect.poll(passes, { timeout: 4_000, interval: 20 }).toBe(true)
+  expect(Number(/dur=(\d+)/.exec(headers.get('server-timing') ?? 'dur=0')![1])).toBeGreaterThan(500)
   expect(Date.now() - begun).toBeGreaterThan(1_500)
   expect(Date.now() - begun).toBeLessThan(2_300)
 })
