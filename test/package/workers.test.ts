@@ -78,7 +78,7 @@ export default createGateway({
 })
 
 const readme = /^```ts hono-app\n(.*?)^```/ms.exec(read('README.md'))![1]!
-const guide = /^## Use it\n\n```ts\n(.*?)^```/ms.exec(read('docs/guides/hono-app.md'))![1]!
+const guide = /^```ts hono-worker\n(.*?)^```/ms.exec(read('docs/guides/hono-app.md'))![1]!
 
 test('A Hono app for Workers, as npm create hono makes it, compiles, bundles and limits requests.', async () => {
   const project = await createConsumer({
