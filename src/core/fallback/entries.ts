@@ -47,8 +47,7 @@ export interface LocalEntry {
   left: number
 }
 
-const sizeOf = (state: State | undefined): number =>
-  state ? state.numbers.length * (state.values ? PER_VALUE : 1) : 0
+const sizeOf = ({ numbers, values }: State): number => numbers.length * (values ? PER_VALUE : 1)
 
 /**
  * A bounded map of limits. An eviction compares eight random entries. It removes an expired one, or else the one with the most of its
@@ -90,7 +89,8 @@ export class LocalEntries {
   }
 
   setState(entry: LocalEntry, state: State | undefined, runOut: number): void {
-    this.#numbers += sizeOf(state) - sizeOf(entry.state)
+    if (entry.state) this.#numbers -= sizeOf(entry.state)
+    if (state) this.#numbers += sizeOf(state)
     entry.state = state
     entry.runOut = runOut
   }

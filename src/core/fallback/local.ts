@@ -111,7 +111,7 @@ export function createLocalStore(
     if (!reply || cost === 0) return 0
     const { state, limit, burst, receivedAt } = reply
     const isSmaller = terms.limit <= limit && terms.burst <= burst
-    const isSame = hashOf(values) === reply.values
+    const isSame = (values && hashOf(values)) === reply.values
     const isCovered = cost >= reply.cost && floor >= reply.floor && isSmaller && isSame
     const refused = isCovered && !state.allowed && state.retryAfterMs !== null
     const waitMs = Math.max(state.bannedForMs ?? 0, refused ? state.retryAfterMs! : 0)
@@ -241,7 +241,7 @@ export function createLocalStore(
         state,
         cost,
         floor,
-        values: hashOf(values),
+        values: values && hashOf(values),
         limit: size,
         burst,
         decidedAt,
@@ -270,7 +270,7 @@ export function createLocalStore(
   }
 }
 
-const hashOf = (values: Limit['values']) => values && fnv1a(values.join())
+const hashOf = (values: readonly string[]) => fnv1a(values.join())
 
 const keyOf = ({ subject, terms: { tag } }: Limit) => `${tag} ${subject}`
 
