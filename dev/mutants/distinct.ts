@@ -113,12 +113,7 @@ export const distinctMutants: Mutant[] = [
     'policy.limit',
     'limit',
   ),
-  entries(
-    'the local store has no bound for values',
-    'state.values ? PER_VALUE : 1',
-    '1',
-    'entries',
-  ),
+  entries('the local store has no bound for values', '(values ? PER_VALUE : 1)', '1', 'entries'),
   limit('a value is readable without hashKeys', '...partitionKey, DIGEST]', '...partitionKey]', by),
   limit(
     'a cost counts as one value',
