@@ -40,6 +40,7 @@ export interface Variant {
     | 'ours-observe'
     | 'ours-shards'
     | 'ours-leases'
+    | 'ours-log'
     | 'ours-objects'
     | 'gateway'
     | 'upstash'
@@ -136,7 +137,10 @@ const all = {
   }),
   'ours-edge': ours('clock edge', { config: { clock: 'edge' } }),
   'ours-fixed': ours('fixed window', { policy: { algorithm: 'fixed-window' } }),
-  'ours-log': ours('sliding log', { policy: { algorithm: 'sliding-log' } }),
+  'ours-log': {
+    ...ours('sliding log', { policy: { algorithm: 'sliding-log' } }),
+    worker: 'ours-log',
+  },
   'ours-bucket': ours('token bucket', { policy: { algorithm: 'token-bucket' } }),
   'ours-gcra': ours('GCRA', { policy: { algorithm: 'gcra' } }),
   'ours-shards-2': ours('two shards', { config: shardedOver(2) }),
