@@ -1,30 +1,20 @@
 /** Requests that may wait, on the states of one subject: the state machine of lua/waits.lua. */
 import { resized, statedBy } from '../../core/connection/algorithms/index.ts'
 import type { Limit, StoreRequest, StoreState } from '../../core/connection/store.ts'
-import { decideList } from '../../stores/durable-objects/decide.ts'
+import { decideList, decideOne } from '../../stores/durable-objects/decide.ts'
 import { liveState, type Parts } from '../../stores/durable-objects/record.ts'
 import { charge, earliest, lineState, setState, stateAt } from './places.ts'
 import { longestWait, mayWait, placed, waits } from './waits.ts'
 
 /** Decides a list as `decideList` does. Requests that may wait get places. */
-export function decideWaits(
+export const decideWaits = (
   parts: Parts,
   list: readonly StoreRequest[],
   now: number,
-): StoreState[][] {
-  let hasPassed = true // of the last request that is not a follow
-  return list.map((request) => {
-    const { mode, limits } = request
-    if (mode === 'follow') {
-      return decideList(parts, [{ mode: hasPassed ? 'take' : 'peek', limits }], now)[0]!
-    }
-    const states = mayWait(request)
-      ? takeTurn(parts, limits, now)
-      : decideList(parts, [request], now)[0]!
-    hasPassed = mode === 'take' && states.every(({ allowed }) => allowed)
-    return states
-  })
-}
+): StoreState[][] =>
+  decideList(parts, list, now, (_, request, mode) =>
+    mayWait(request) ? takeTurn(parts, request.limits, now) : decideOne(parts, request, mode, now),
+  )
 
 /** The time at which a limit has room, after the last place that was given. `null` if it never has. */
 function placeOf(parts: Parts, limit: Limit, now: number): number | null {

@@ -25,23 +25,30 @@ interface LimitRow {
 /**
  * Decides a list of requests in order, and changes the parts of the subject. The limits of a request are charged together or not at all.
  * @param now ms since the epoch
+ * @param decide decides one request in the given mode
  */
 export function decideList(
   parts: Parts,
   list: readonly StoreRequest[],
   now: number,
+  decide = decideOne,
 ): StoreState[][] {
   let hasPassed = true // of the last request that is not a follow
   return list.map((request) => {
     const { mode } = request
     const decided: Mode = mode === 'follow' ? (hasPassed ? 'take' : 'peek') : mode
-    const states = decideOne(parts, request, decided, now)
+    const states = decide(parts, request, decided, now)
     if (mode !== 'follow') hasPassed = mode === 'take' && states.every(({ allowed }) => allowed)
     return states
   })
 }
 
-function decideOne(parts: Parts, request: StoreRequest, mode: Mode, now: number): StoreState[] {
+export function decideOne(
+  parts: Parts,
+  request: StoreRequest,
+  mode: Mode,
+  now: number,
+): StoreState[] {
   operate(parts, request, now)
   const isSettled = mode === 'refund' || mode === 'debt'
   const rows = request.limits.map((given): LimitRow => {
