@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { either, isObject, object, oneOf, pattern } from './shapes.ts'
+import { choice, either, isObject, object, oneOf, pattern } from './shapes.ts'
 
 /** The header names of each set, by the value that they report. */
 export const fieldNames = {
@@ -42,7 +42,7 @@ export const namesOf = (set: HeaderSet): string[] =>
 const names = Object.keys(fieldNames) as NamedSet[]
 const set: v.GenericSchema<HeaderSet> = either(
   isObject,
-  v.picklist(
+  choice(
     names,
     `one of ${names.join(', ')}, an object with prefix and reset, or "off" outside of a list`,
   ),

@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import { type KeySource, oneKey } from './key.ts'
-import { either, isObject, object, pattern, whole } from './shapes.ts'
+import { type AddProblem, anyText, either, isObject, object, record, whole } from './shapes.ts'
 
 export type PlanOptions<Context = unknown> =
   | KeySource<Context>
@@ -13,36 +13,42 @@ export const plan = either(
     oneKey,
     v.transform((key) => ({ key, table: undefined })),
   ),
-  object(() => ({ key: oneKey, table: v.string('the name of a table') })),
+  object(() => ({ key: oneKey, table: anyText('the name of a table') })),
 )
 
 export type PlanSource = v.InferOutput<typeof plan>
 
-/** An object by names. Reports the names that valibot would silently drop from a record. */
+/** Values by name, which `check` checks. Reports the names that JavaScript treats specially. */
 const byName = <I, O>(
   expected: string,
-  names: v.GenericSchema<string, string>,
   values: v.GenericSchema<I, O>,
+  check?: (all: object, problem: AddProblem) => void,
 ) =>
-  v.pipe(
-    v.custom<Record<string, I>>(isObject, expected),
-    v.check(
-      (input) =>
-        !['__proto__', 'prototype', 'constructor'].some((one) => Object.hasOwn(input, one)),
-      'names other than __proto__, prototype and constructor',
+  record(
+    v.pipe(
+      v.custom<Record<string, I>>(isObject, expected),
+      v.check(
+        (input) =>
+          !['__proto__', 'prototype', 'constructor'].some((one) => Object.hasOwn(input, one)),
+        'names other than __proto__, prototype and constructor',
+      ),
     ),
-    v.record(names, values),
+    values,
+    (_, problem, all) => check?.(all, problem),
   )
 
 export const limits = byName(
   'an object like { free: 100, pro: 5000 }',
-  pattern('a plan name of 1 to 64 characters', /^.{1,64}$/s),
   whole(1),
+  (all, problem) => {
+    for (const name of Object.keys(all)) {
+      if (!/^.{1,64}$/s.test(name)) problem([name], 'a plan name of 1 to 64 characters', true)
+    }
+  },
 )
 
 /** Lookup tables by name. */
 export const tables = byName(
   'an object of tables',
-  v.string(),
-  byName('an object of strings', v.string(), v.string('a string')),
+  byName('an object of strings', anyText('a string')),
 )
