@@ -119,9 +119,9 @@ const rooms: Record<string, Room> = {
     packages: ['valibot'],
   },
   'features/shield': { rooms: ['core', ...core('base', 'config')], packages: ['valibot'] },
-  'features/concurrency': { rooms: ['core', ...core('connection')] },
+  'features/concurrency': { rooms: ['core', ...core('config', 'connection')] },
   'features/distinct': { rooms: ['core', ...core('config', 'connection')] },
-  'features/sliding-log': { rooms: ['core', ...core('connection')] },
+  'features/sliding-log': { rooms: ['core', ...core('config', 'connection')] },
   'features/outbound': {
     rooms: [
       'core',

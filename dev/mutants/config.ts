@@ -10,6 +10,7 @@ const needs = mutantsOf('src/core/config/needs.ts', unit)
 const host = mutantsOf('src/core/config/host.ts', 'test/unit/hosts')
 const policy = mutantsOf('src/core/config/schema/policy.ts', unit)
 const relations = mutantsOf('src/core/config/schema/policy-checks.ts', unit)
+const entries = mutantsOf('src/core/config/check-entries.ts', unit)
 const condition = mutantsOf('src/core/config/schema/condition.ts', unit)
 const outcomes = mutantsOf('src/core/config/schema/outcomes.ts', unit)
 const counting = mutantsOf('src/core/config/schema/outcomes.ts', 'test/unit/core/decide')
@@ -134,10 +135,10 @@ export const configMutants: Mutant[] = [
     "calendar ? timeZone : '')",
     'parse-policies',
   ),
-  relations(
+  entries(
     'has no upper bound for a log',
-    "algorithm === 'sliding-log' && size > 10_000",
-    "algorithm === 'sliding-log' && size > 100_000",
+    'const MOST = 10_000',
+    'const MOST = 100_000',
     'parse-policy-problems',
   ),
   relations(

@@ -6,6 +6,7 @@ const algorithm = mutantsOf(
   'test/unit/features/distinct',
 )
 const check = mutantsOf('src/features/distinct/check.ts', 'test/unit/features/distinct')
+const sizes = mutantsOf('src/core/config/check-entries.ts', 'test/unit/features/distinct')
 const match = mutantsOf('src/core/program/match.ts', 'test/unit/features/distinct')
 const limit = mutantsOf('src/core/decide/limit.ts', 'test/unit/hosts')
 const values = mutantsOf('src/core/decide/limit.ts', 'test/unit/core/decide')
@@ -76,7 +77,7 @@ export const distinctMutants: Mutant[] = [
     'policies',
   ),
   check('a key with the same part is accepted', '=== part))', '=== key))', 'policies'),
-  check(
+  sizes(
     'a large plan is accepted',
     '...Object.entries(plan?.limits ?? {})',
     '...Object.entries({})',

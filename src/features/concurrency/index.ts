@@ -1,6 +1,7 @@
 /** `sluice/concurrency`: limits on requests in flight. */
 import { apart, concurrency as slots } from '../../core/connection/upstash/script-text.ts'
 import type { Feature } from '../../core/feature.ts'
+import { declaration } from './declaration.ts'
 
 /**
  * Lets policies have `algorithm: 'concurrency'`, also those of a live document. `createGateway` has this feature by default.
@@ -11,6 +12,6 @@ import type { Feature } from '../../core/feature.ts'
  * })
  */
 export const concurrency = (): Feature => ({
-  name: 'concurrency',
+  ...declaration,
   compile: () => ({ lua: [slots, apart] }),
 })

@@ -1,20 +1,19 @@
 /** The policies that `distinct()` accepts. */
+import { checkEntries } from '../../core/config/check-entries.ts'
 import type { CheckedConfig } from '../../core/config/feature.ts'
 import type { Policy } from '../../core/config/parse.ts'
 import type { AddProblem } from '../../core/config/schema/shapes.ts'
 
-/** Redis stores 40 to 150 bytes for every value. */
-const MOST = 10_000
-
-export function checkPolicies({ policies }: CheckedConfig, problem: AddProblem) {
-  policies.forEach((policy, index) => {
+export function checkPolicies(config: CheckedConfig, problem: AddProblem) {
+  checkEntries(config, 'distinct', problem)
+  config.policies.forEach((policy, index) => {
     if (!policy?.distinct) return
     checkPolicy(policy, (path, expected) => problem(['policies', index, ...path], expected))
   })
 }
 
 function checkPolicy(
-  { algorithm, distinct, key, cost, lease, limit = 0, claim, plan }: Partial<Policy>,
+  { algorithm, distinct, key, cost, lease }: Partial<Policy>,
   problem: AddProblem,
 ) {
   if (algorithm && algorithm !== 'distinct')
@@ -27,14 +26,6 @@ function checkPolicy(
     )
   if (cost && costs(cost)) problem(['cost'], 'no value (each different value costs 1)')
   if (lease) problem(['lease'], 'no value (an isolate does not know which values count)')
-  const sizes: [(string | number)[], number][] = [
-    [claim ? ['limit', 'max'] : ['limit'], claim?.max ?? limit],
-    ...Object.entries(plan?.limits ?? {}).map(([name, size]): [string[], number] => [
-      ['limits', name],
-      size,
-    ]),
-  ]
-  for (const [path, size] of sizes) if (size > MOST) problem(path, `at most ${MOST} with distinct`)
 }
 
 /** True if a request may cost anything but 1. */

@@ -1,6 +1,7 @@
 /** `sluice/sliding-log`: the algorithm that stores the time of every unit. */
 import { apart, sliding_log as log } from '../../core/connection/upstash/script-text.ts'
 import type { Feature } from '../../core/feature.ts'
+import { declaration } from './declaration.ts'
 
 /**
  * Lets policies have `algorithm: 'sliding-log'`, also those of a live document. `createGateway` has this feature by default.
@@ -11,6 +12,6 @@ import type { Feature } from '../../core/feature.ts'
  * })
  */
 export const slidingLog = (): Feature => ({
-  name: 'slidingLog',
+  ...declaration,
   compile: () => ({ lua: [log, apart] }),
 })

@@ -1,7 +1,6 @@
 /** Checks fields of a policy against each other. Each takes the fields that are valid. */
 import type { CalendarUnit } from '../../base/calendar.ts'
 import type { Condition } from './condition.ts'
-import type { Cost } from './cost.ts'
 import type { KeyPart, OnMissingKey } from './key.ts'
 import { MAX_PRODUCT } from './limit.ts'
 import type { PlanSource } from './plan.ts'
@@ -20,10 +19,6 @@ type Valid = Partial<{
   plan: PlanSource | undefined
   burst: number | undefined
   align: string | undefined
-  countOnly: unknown
-  cost: Pick<Cost, 'response'>
-  check: string
-  onStoreError: string | undefined
   key: KeyPart[]
   onMissingKey: OnMissingKey
   match: Condition
@@ -49,12 +44,6 @@ export function checkQuota(
     ]),
   ]
   for (const [path, size = 0] of sizes) {
-    // Redis stores 40 to 120 bytes for every unit of a log and for every slot.
-    if (algorithm === 'sliding-log' && size > 10_000) {
-      problem(path, 'at most 10000 with sliding-log (sliding-window allows more)')
-    }
-    if (algorithm === 'concurrency' && size > 10_000)
-      problem(path, 'at most 10000 with concurrency')
     if (windowMs && size * windowMs > MAX_PRODUCT) {
       problem(path, `at most ${Math.floor(MAX_PRODUCT / windowMs)} with this window`)
     }
@@ -84,20 +73,6 @@ export function checkPlan(
   if (plan && !hasLimits) problem(['limits'], 'a limit for each plan')
   if (all.plan === undefined && hasLimits) {
     problem(['plan'], 'the key part that holds the plan of a request, like "header:x-plan"')
-  }
-}
-
-const SLOT = 'no value (a slot is released when its request ends)'
-
-export function checkConcurrency(input: Valid, problem: AddProblem) {
-  if (input.algorithm !== 'concurrency') return
-  if (input.countOnly) problem(['countOnly'], SLOT)
-  if (input.cost?.response) problem(['cost', 'response'], SLOT)
-  if (input.check === 'parallel') {
-    problem(['check'], 'before (a request must hold a slot before it reaches the origin)')
-  }
-  if (input.onStoreError === 'local') {
-    problem(['onStoreError'], 'allow or deny (an isolate cannot count the slots of other isolates)')
   }
 }
 

@@ -17,14 +17,7 @@ import {
 import { limit } from './limit.ts'
 import { countOnly } from './outcomes.ts'
 import { limits, type PlanOptions, type PlanSource, plan } from './plan.ts'
-import {
-  buckets,
-  checkCalendar,
-  checkConcurrency,
-  checkParameters,
-  checkPlan,
-  checkQuota,
-} from './policy-checks.ts'
+import { buckets, checkCalendar, checkParameters, checkPlan, checkQuota } from './policy-checks.ts'
 import { type Refusal, type RefusalInput, refusal } from './refusal.ts'
 import { reserve } from './reserve.ts'
 import {
@@ -230,7 +223,6 @@ export const policy = named<PolicyOptions>()(
       checkQuota(input, problem)
       checkCalendar(input, problem)
       checkPlan(input, problem, all)
-      checkConcurrency(input, problem)
       checkParameters(input, problem)
     }),
     v.transform(parsed),

@@ -1,0 +1,34 @@
+/** Checks for features whose algorithm stores each unit. Only they import this file, so that other Workers have none of it. */
+import type { CheckedConfig } from './feature.ts'
+import type { Policy } from './schema/policy.ts'
+import type { AddProblem } from './schema/shapes.ts'
+
+/** Redis stores 40 to 150 bytes for every unit of a log, every slot and every value. */
+const MOST = 10_000
+
+/**
+ * Reports the limits of policies with this algorithm that are too large.
+ * @param hint what to write instead
+ */
+export function checkEntries(
+  { policies }: CheckedConfig,
+  algorithm: Policy['algorithm'],
+  problem: AddProblem,
+  hint = '',
+) {
+  policies.forEach((policy, index) => {
+    if (policy?.algorithm !== algorithm) return
+    const { limit = 0, claim, plan } = policy
+    const sizes: [string[], number][] = [
+      [claim ? ['limit', 'max'] : ['limit'], claim?.max ?? limit],
+      ...Object.entries(plan?.limits ?? {}).map(([name, size]): [string[], number] => [
+        ['limits', name],
+        size,
+      ]),
+    ]
+    const expected = `at most ${MOST} with ${algorithm}${hint}`
+    for (const [path, size] of sizes) {
+      if (size > MOST) problem(['policies', index, ...path], expected)
+    }
+  })
+}
