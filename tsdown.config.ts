@@ -27,6 +27,7 @@ const entries = {
   proxies: 'src/features/proxies/index.ts',
   refusals: 'src/features/refusals/index.ts',
   shield: 'src/features/shield/index.ts',
+  'header-sets': 'src/features/header-sets/index.ts',
   'sliding-log': 'src/features/sliding-log/index.ts',
   shards: 'src/features/shards/index.ts',
   verify: 'src/features/verify/index.ts',

@@ -3,7 +3,7 @@
  * compares decisions, responses and records. Whoever restructures the path of a request runs it.
  */
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, symlinkSync } from 'node:fs'
+import { existsSync, mkdtempSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -41,11 +41,13 @@ async function load(folder: string) {
   const names = {
     bans: 'bans',
     concurrency: 'concurrency',
+    headerSets: 'header-sets',
     leases: 'leases',
     slidingLog: 'sliding-log',
   }
   const use: object[] = []
   for (const [name, path] of Object.entries(names)) {
+    if (!existsSync(join(folder, 'src/features', path))) continue // an older commit has it in the core
     use.push((await from(`features/${path}/index.ts`))[name]())
   }
   return (config: object): Sluice => createSluice({ ...config, use })

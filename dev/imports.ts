@@ -56,6 +56,7 @@ const rooms: Record<string, Room> = {
       ...[
         'bans',
         'concurrency',
+        'header-sets',
         'leases',
         'live',
         'overrides',
@@ -82,7 +83,13 @@ const rooms: Record<string, Room> = {
     rooms: [...core('base', 'config', 'request', 'program'), 'features'],
     packages: ['valibot'],
   },
-  features: { rooms: [...core('config'), ...owning] },
+  features: {
+    rooms: [
+      ...core('config'),
+      ...owning,
+      ...['concurrency', 'header-sets', 'sliding-log'].map((name) => `features/${name}`),
+    ],
+  },
   'features/bodies': {
     rooms: [
       'core',
@@ -145,6 +152,10 @@ const rooms: Record<string, Room> = {
   },
   'features/overrides': {
     rooms: ['core', ...core('base', 'config', 'program', 'connection', 'decide', 'respond'), 'api'],
+    packages: ['valibot'],
+  },
+  'features/header-sets': {
+    rooms: ['core', ...core('base', 'config', 'respond')],
     packages: ['valibot'],
   },
   'features/jitter': { rooms: ['core', ...core('base', 'config')] },

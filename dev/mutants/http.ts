@@ -5,6 +5,9 @@ const refusal = mutantsOf('src/core/respond/refusal.ts', unit)
 const response = mutantsOf('src/core/respond/response.ts', unit)
 const quantities = mutantsOf('src/core/respond/ratelimit-fields/quantities.ts', unit)
 const sets = mutantsOf('src/core/respond/ratelimit-fields/sets.ts', unit)
+const older = mutantsOf('src/features/header-sets/sets.ts', unit)
+const values = mutantsOf('src/features/header-sets/quantities.ts', unit)
+const existing = mutantsOf('src/core/respond/ratelimit-fields/existing.ts', unit)
 const merging = mutantsOf('src/core/respond/ratelimit-fields/merge.ts', unit)
 const cors = mutantsOf('src/core/respond/cors.ts', unit)
 const page = mutantsOf('src/core/respond/page.ts', unit)
@@ -75,19 +78,19 @@ export const httpMutants: Mutant[] = [
     'nextAfterMs',
     'response',
   ),
-  quantities(
+  values(
     'reports a reset before Retry-After',
     'seconds(Math.max(resetAfterMs, retryAfterMs ?? 0))\n',
     'seconds(resetAfterMs)\n',
     'ratelimit-fields-sets',
   ),
-  quantities(
+  values(
     'counts units that are kept free as used',
     ' - (state.reserved ?? 0)',
     '',
     'ratelimit-fields-sets',
   ),
-  quantities(
+  values(
     'reports less than 0 units as used',
     'Math.max(0, limit(state)',
     'Math.max(-Infinity, limit(state)',
@@ -118,7 +121,7 @@ export const httpMutants: Mutant[] = [
     'wait(state) < wait(first)',
     'ratelimit-fields-sets',
   ),
-  sets(
+  older(
     'lists the shortest window of equal quotas',
     'a.windowMs - b.windowMs',
     'b.windowMs - a.windowMs',
@@ -133,8 +136,8 @@ export const httpMutants: Mutant[] = [
 
   merging(
     'replaces the fields of an origin with as much remaining',
-    'existingRemaining(headers, set) <= remaining',
-    'existingRemaining(headers, set) < remaining',
+    'set.remainingIn(headers) <= remaining',
+    'set.remainingIn(headers) < remaining',
     'ratelimit-fields-origin',
   ),
   merging(
@@ -151,17 +154,17 @@ export const httpMutants: Mutant[] = [
   ),
   merging(
     'keeps fields that contradict the added ones',
-    'for (const name of companions(set)) headers.delete(name)\n',
+    'for (const name of set.companions) headers.delete(name)\n',
     '',
     'ratelimit-fields-origin',
   ),
-  merging(
+  existing(
     'ignores the remaining units of draft-6',
-    "member, ...numbers('RateLimit-Remaining')",
-    'member',
+    "leastIn(headers, 'RateLimit-Remaining')",
+    'Number.POSITIVE_INFINITY',
     'ratelimit-fields-origin',
   ),
-  merging(
+  existing(
     'reads the last of several numbers',
     'Math.min(least, Number(value))',
     'Number(value)',

@@ -29,6 +29,7 @@ export const entryLimits: SizeLimit[] = [
   { name: 'sluice/ban-list', file: 'ban-list.js', maxKiB: 12 },
   { name: 'sluice/concurrency', file: 'concurrency.js', maxKiB: 2 },
   { name: 'sluice/distinct', file: 'distinct.js', maxKiB: 3 },
+  { name: 'sluice/header-sets', file: 'header-sets.js', maxKiB: 6 },
   { name: 'sluice/sliding-log', file: 'sliding-log.js', maxKiB: 2 },
   { name: 'sluice/live', file: 'live.js', maxKiB: 14 },
   { name: 'sluice/shield', file: 'shield.js', maxKiB: 4 },
@@ -45,7 +46,7 @@ export const entryLimits: SizeLimit[] = [
   { name: 'sluice/turns', file: 'turns.js', maxKiB: 18 },
   { name: 'sluice/upstash', file: 'upstash.js', maxKiB: 2 },
   { name: 'sluice/durable-objects', file: 'durable-objects.js', maxKiB: 13 },
-  { name: 'sluice/lint', file: 'lint.js', maxKiB: 33 },
+  { name: 'sluice/lint', file: 'lint.js', maxKiB: 34 },
   { name: 'sluice/testing', file: 'testing.js', node: true, maxKiB: 25 },
   { name: 'npx sluice', file: 'cli.js', node: true, maxKiB: 217 },
 ]

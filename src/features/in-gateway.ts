@@ -2,6 +2,7 @@
 import type { FeatureFields } from '../core/config/feature.ts'
 import { declaration as bans } from './bans/declaration.ts'
 import { declaration as concurrency } from './concurrency/declaration.ts'
+import { declaration as headerSets } from './header-sets/declaration.ts'
 import { declaration as leases } from './leases/declaration.ts'
 import { declaration as live } from './live/declaration.ts'
 import { declaration as overrides } from './overrides/declaration.ts'
@@ -11,6 +12,7 @@ import { declaration as slidingLog } from './sliding-log/declaration.ts'
 export const inGateway: readonly FeatureFields[] = [
   bans,
   concurrency,
+  headerSets,
   leases,
   live,
   overrides,

@@ -6,6 +6,7 @@ import { bodies } from '../../src/features/bodies/index.ts'
 import { distinct } from '../../src/features/distinct/index.ts'
 import { endpoints } from '../../src/features/endpoints/index.ts'
 import { graphqlCost } from '../../src/features/graphql/graphql.ts'
+import { headerSets } from '../../src/features/header-sets/index.ts'
 import { jitter } from '../../src/features/jitter/index.ts'
 import { jwt } from '../../src/features/jwt/index.ts'
 import { leases } from '../../src/features/leases/index.ts'
@@ -24,6 +25,7 @@ export const entries = {
   endpoints,
   bodies,
   graphqlCost,
+  headerSets,
   proxies,
   jitter,
   quota,
@@ -45,6 +47,7 @@ const entryOf: Record<string, string> = {
   banList: 'sluice/ban-list',
   cluster: 'sluice/shards',
   durableObjects: 'sluice/durable-objects',
+  headerSets: 'sluice/header-sets',
 }
 
 /** The imports of the functions that a code calls. */

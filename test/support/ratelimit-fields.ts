@@ -1,7 +1,9 @@
 import type { Decision } from '../../src/core/base/decision.ts'
+import { parseConfig } from '../../src/core/config/parse.ts'
 import type { HeaderSet } from '../../src/core/config/schema/headers.ts'
-import { fieldValues } from '../../src/core/respond/ratelimit-fields/sets.ts'
+import { setOf } from '../../src/core/respond/ratelimit-fields/sets.ts'
 import { withDecisionFields } from '../../src/core/respond/response.ts'
+import { inGateway } from '../../src/features/in-gateway.ts'
 import { allowed, state } from './decisions.ts'
 
 /** Every kind of header set. */
@@ -12,6 +14,15 @@ export const every: HeaderSet[] = [
   'github',
   ...(['epoch', 'delta', 'iso'] as const).map((reset) => ({ prefix: 'X-RateLimit-', reset })),
 ]
+/** Sets as `headers` of a parsed configuration has them. */
+export const parsed = (headers: HeaderSet | HeaderSet[]) =>
+  parseConfig({ policies: [], headers }, inGateway).headers
+
+export const fieldValues = (set: HeaderSet, decision: Decision) =>
+  setOf(parsed(set)[0]!).valuesFor(decision)
+
+export const namesOf = (set: HeaderSet) => setOf(parsed(set)[0]!).names
+
 /** The fields that a set reports for a decision. */
 export const fieldsOf = (set: HeaderSet, decision: Decision) =>
   Object.fromEntries(fieldValues(set, decision)?.fields ?? [])
@@ -41,7 +52,7 @@ export function merged(
   remaining = 9,
 ) {
   const decision = allowed(state({ remaining }))
-  const headers = [set].flat()
+  const headers = parsed(set)
   const response = new Response('x', { headers: new Headers(origin) })
   const result = withDecisionFields(response, decision, { headers, degradedHeader: false })
   return Object.fromEntries(result.headers)

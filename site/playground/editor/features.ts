@@ -3,6 +3,7 @@ import type { Feature } from '../../../src/core/feature.ts'
 import { bans } from '../../../src/features/bans/index.ts'
 import { concurrency } from '../../../src/features/concurrency/index.ts'
 import { distinct } from '../../../src/features/distinct/index.ts'
+import { headerSets } from '../../../src/features/header-sets/index.ts'
 import { leases } from '../../../src/features/leases/index.ts'
 import { live } from '../../../src/features/live/index.ts'
 import { observe } from '../../../src/features/observe/index.ts'
@@ -16,6 +17,7 @@ export const features: Record<string, (...given: any[]) => unknown> = {
   bans,
   concurrency,
   distinct,
+  headerSets,
   leases,
   live,
   overrides,
@@ -29,6 +31,7 @@ export const features: Record<string, (...given: any[]) => unknown> = {
 export const byDefault: Feature[] = [
   bans(),
   concurrency(),
+  headerSets(),
   leases(),
   live(),
   overrides(),

@@ -40,6 +40,7 @@ export interface CheckedConfig {
   allow?: readonly unknown[] | undefined
   deny?: readonly unknown[] | undefined
   shield?: unknown
+  headers?: readonly unknown[]
   live?: unknown
   refusal?: Refusal | undefined
   clientAddress?: unknown

@@ -10,6 +10,7 @@ import { trustedNames } from './trusted-names.ts'
 export const inGateway = [
   'bans',
   'concurrency',
+  'headerSets',
   'leases',
   'live',
   'overrides',
@@ -63,7 +64,7 @@ export function checkNeeds(
   names: readonly string[],
   problem: AddProblem,
 ): void {
-  const { policies, allow, deny, shield, refusal, clientAddress } = config
+  const { policies, allow, deny, shield, headers = [], refusal, clientAddress } = config
   const reported = new Set(names)
   const report = (feature: string, isNeeded: boolean, ...path: (string | number)[]) => {
     if (!isNeeded || reported.has(feature)) return
@@ -80,6 +81,11 @@ export function checkNeeds(
   for (const [field, feature] of Object.entries(settingOwners)) {
     report(feature, config[field as 'shield'] !== undefined, field)
   }
+  report(
+    'headerSets',
+    headers.some((set) => set !== 'draft-11'),
+    'headers',
+  )
   report('refusals', isObject(refusal), 'refusal')
   report('bodies', hasErrorBody(refusal), 'refusal')
   report('jwt', readsClaim(shield), 'shield', 'key')

@@ -1,6 +1,6 @@
 import type { Config } from '../config/parse.ts'
-import { namesOf } from '../config/schema/headers.ts'
 import { withChanged } from './own-fields.ts'
+import { setOf } from './ratelimit-fields/sets.ts'
 
 const ALLOW_ORIGIN = 'Access-Control-Allow-Origin'
 const ALLOW_CREDENTIALS = 'Access-Control-Allow-Credentials'
@@ -46,7 +46,7 @@ function allowed(origin: string | undefined, { cors }: Pick<Config, 'cors'>): st
 }
 
 const fieldsOf = ({ headers, degradedHeader }: Pick<Config, 'headers' | 'degradedHeader'>) => [
-  ...headers.flatMap(namesOf),
+  ...headers.flatMap((set) => setOf(set).names),
   'Retry-After',
   ...(degradedHeader ? ['Sluice-Degraded'] : []),
 ]

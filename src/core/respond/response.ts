@@ -4,7 +4,7 @@ import type { Config } from '../config/parse.ts'
 import { withChanged } from './own-fields.ts'
 import { merge } from './ratelimit-fields/merge.ts'
 import { SLOTS, seconds } from './ratelimit-fields/quantities.ts'
-import { fieldValues } from './ratelimit-fields/sets.ts'
+import { setOf } from './ratelimit-fields/sets.ts'
 
 /**
  * Adds the fields of a decision to a response, in the configured sets. Merges them with existing fields (see `merge`).
@@ -19,8 +19,9 @@ export function withDecisionFields(
   if (decision.limits.length === 0 && !fallback) return response
   return withChanged(response, (headers) => {
     for (const set of sets) {
-      const values = fieldValues(set, decision)
-      if (values) merge(headers, values)
+      const fieldSet = setOf(set)
+      const values = fieldSet.valuesFor(decision)
+      if (values) merge(headers, fieldSet, values)
     }
     if (fallback) headers.set('Sluice-Degraded', fallback)
   })
@@ -33,7 +34,7 @@ export function decisionFields(
 ): Record<string, string> {
   const fields: Record<string, string> = {}
   for (const set of sets) {
-    for (const [name, value] of fieldValues(set, decision)?.fields ?? []) fields[name] = value
+    for (const [name, value] of setOf(set).valuesFor(decision)?.fields ?? []) fields[name] = value
   }
   if (degradedHeader && decision.fallback) fields['Sluice-Degraded'] = decision.fallback
   return fields

@@ -20,6 +20,7 @@ import { wouldRefuse } from '../../core/respond/shadow.ts'
 import { maySpeculate, speculate } from '../../core/speculative.ts'
 import { bans } from '../../features/bans/index.ts'
 import { concurrency } from '../../features/concurrency/index.ts'
+import { headerSets } from '../../features/header-sets/index.ts'
 import { leases } from '../../features/leases/index.ts'
 import { live } from '../../features/live/index.ts'
 import { overrides } from '../../features/overrides/index.ts'
@@ -65,6 +66,7 @@ export function createGateway(
     byDefault: [
       bans(),
       concurrency(),
+      headerSets(),
       leases(),
       live(),
       overrides(),

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { ConfigOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
+import { setOf } from '../../../../src/core/respond/ratelimit-fields/sets.ts'
 import { inGateway } from '../../../../src/features/in-gateway.ts'
 import { errorOf, KEY, problems, shield, valid } from '../../../support/parse.ts'
 
@@ -34,7 +35,7 @@ describe('settings other than policies', () => {
   test('The option headers defaults to draft-11, and accepts one set, several sets or none.', () => {
     const parsed = (headers?: unknown) => parseConfig({ policies: [], headers }, inGateway).headers
     expect(parsed()).toEqual(['draft-11'])
-    expect(parsed('github')).toEqual(['github'])
+    expect(parsed('github').map((set) => setOf(set).names[2])).toEqual(['x-ratelimit-used'])
     expect(parsed(['draft-7', { prefix: 'X-RateLimit-', reset: 'iso' }])).toHaveLength(2)
     expect([parsed('off'), parsed([])]).toEqual([[], []])
   })

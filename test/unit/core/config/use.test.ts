@@ -5,6 +5,7 @@ import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { bans } from '../../../../src/features/bans/index.ts'
 import { bodies } from '../../../../src/features/bodies/index.ts'
 import { concurrency } from '../../../../src/features/concurrency/index.ts'
+import { headerSets } from '../../../../src/features/header-sets/index.ts'
 import { jwt } from '../../../../src/features/jwt/index.ts'
 import { leases } from '../../../../src/features/leases/index.ts'
 import { live } from '../../../../src/features/live/index.ts'
@@ -24,6 +25,7 @@ const made = {
   bans: bans(),
   bodies: bodies(),
   concurrency: concurrency(),
+  headerSets: headerSets(),
   leases: leases(),
   live: live(),
   overrides: overrides(),
@@ -38,8 +40,9 @@ const problemsOfApp = (config: object) =>
   (errorOf(() => createAppLimiter(config as never))?.problems ?? []).map(
     ({ path, expected }) => `${path}: ${expected}`,
   )
+const entries: Record<string, string> = { slidingLog: 'sliding-log', headerSets: 'header-sets' }
 const needed = (name: string) =>
-  `use: [${name}()], with import { ${name} } from 'sluice/${name === 'slidingLog' ? 'sliding-log' : name}'`
+  `use: [${name}()], with import { ${name} } from 'sluice/${entries[name] ?? name}'`
 
 test.each<[keyof typeof made, string, object, object?]>([
   ['jwt', 'policies[0].key', { key: 'jwt:sub' }],
@@ -60,6 +63,7 @@ test.each<[keyof typeof made, string, object, object?]>([
   ['bodies', 'allow', {}, { allow: { body: { a: true } } }],
   ['bans', 'policies[0].penalty', { penalty: 'manual' }],
   ['concurrency', 'policies[0].algorithm', { algorithm: 'concurrency' }],
+  ['headerSets', 'headers', {}, { headers: ['draft-11', 'github'] }],
   ['leases', 'policies[0].lease', { lease }],
   ['live', 'live', {}, { live: { from: 'redis' } }],
   ['shield', 'shield', {}, { shield }],

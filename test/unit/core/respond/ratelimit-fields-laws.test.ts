@@ -2,10 +2,9 @@ import fc from 'fast-check'
 import { parseDictionary, parseItem, parseList } from 'structured-headers'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { LimitState } from '../../../../src/core/base/decision.ts'
-import { type HeaderSet, namesOf } from '../../../../src/core/config/schema/headers.ts'
-import { fieldValues } from '../../../../src/core/respond/ratelimit-fields/sets.ts'
+import type { HeaderSet } from '../../../../src/core/config/schema/headers.ts'
 import { withDecisionFields } from '../../../../src/core/respond/response.ts'
-import { every, fieldsOf } from '../../../support/ratelimit-fields.ts'
+import { every, fieldsOf, fieldValues, namesOf, parsed } from '../../../support/ratelimit-fields.ts'
 
 const now = Date.UTC(2026, 10, 20, 12, 0, 0, 400)
 beforeEach(() => void vi.useFakeTimers({ now, toFake: ['Date'] }))
@@ -110,7 +109,7 @@ test('Merged fields are legal and never less strict than the fields of the origi
       const before = new Headers({ ...fields, 'Retry-After': 'soon', 'X-Other': '1' })
       const response = new Response('x', { headers: before })
       const after = withDecisionFields(response, decision, {
-        headers,
+        headers: parsed(headers),
         degradedHeader: false,
       }).headers
       const origin = clientReads(before)

@@ -1,10 +1,16 @@
 import { parseRateLimit } from 'ratelimit-header-parser'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Decision, LimitState } from '../../../../src/core/base/decision.ts'
-import { type HeaderSet, namesOf } from '../../../../src/core/config/schema/headers.ts'
-import { fieldValues } from '../../../../src/core/respond/ratelimit-fields/sets.ts'
+import type { HeaderSet } from '../../../../src/core/config/schema/headers.ts'
 import { allowed, refused, state } from '../../../support/decisions.ts'
-import { day, every, fieldsOf, hour } from '../../../support/ratelimit-fields.ts'
+import {
+  day,
+  every,
+  fieldsOf,
+  fieldValues,
+  hour,
+  namesOf,
+} from '../../../support/ratelimit-fields.ts'
 
 const now = Date.UTC(2026, 10, 20, 12, 0, 0, 400)
 beforeEach(() => void vi.useFakeTimers({ now, toFake: ['Date'] }))

@@ -1,14 +1,10 @@
 import { parseList } from 'structured-headers'
 import { describe, expect, test } from 'vitest'
 import type { Decision, LimitState } from '../../../../src/core/base/decision.ts'
-import type { HeaderSet } from '../../../../src/core/config/schema/headers.ts'
 import { refusal, withDecisionFields } from '../../../../src/core/respond/response.ts'
 import { allowed, refused, state } from '../../../support/decisions.ts'
 
-const draft11: { headers: HeaderSet[]; degradedHeader: boolean } = {
-  headers: ['draft-11'],
-  degradedHeader: false,
-}
+const draft11 = { headers: ['draft-11' as const], degradedHeader: false }
 
 /** The fields as an independent parser of Structured Fields reads them. */
 function parsed(decision: Decision) {

@@ -1,0 +1,44 @@
+/** The values of `headers` that `headerSets()` adds. */
+import * as v from 'valibot'
+import type { FieldSet } from '../../core/base/field-set.ts'
+import {
+  choice,
+  either,
+  isObject,
+  object,
+  oneOf,
+  pattern,
+} from '../../core/config/schema/shapes.ts'
+import { setOf } from '../../core/respond/ratelimit-fields/sets.ts'
+import { prefixed, sets } from './sets.ts'
+
+type Name = 'draft-11' | keyof typeof sets
+const names: Name[] = ['draft-11', ...(Object.keys(sets) as (keyof typeof sets)[])]
+
+const set = either(
+  isObject,
+  v.pipe(
+    choice(
+      names,
+      `one of ${names.join(', ')}, an object with prefix and reset, or "off" outside of a list`,
+    ),
+    v.transform((name) => (name === 'draft-11' ? name : sets[name])),
+  ),
+  v.pipe(
+    object(() => ({
+      prefix: pattern('the start of a header name like "X-RateLimit-"', /^[A-Za-z][\w-]{0,63}$/),
+      reset: oneOf('epoch', 'delta', 'iso'),
+    })),
+    v.transform(({ prefix, reset }) => prefixed(prefix, reset)),
+  ),
+)
+
+export const settings = () => ({
+  headers: v.pipe(
+    v.array(set),
+    v.check((all: ('draft-11' | FieldSet)[]) => {
+      const written = all.flatMap((one) => setOf(one).names).map((name) => name.toLowerCase())
+      return new Set(written).size === written.length
+    }, 'sets that have no field in common'),
+  ),
+})

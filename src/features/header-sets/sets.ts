@@ -1,0 +1,112 @@
+/** The sets before draft-11, as data. */
+import type { Decision, LimitState } from '../../core/base/decision.ts'
+import type { FieldSet } from '../../core/base/field-set.ts'
+import { leastIn, leastOfDrafts } from '../../core/respond/ratelimit-fields/existing.ts'
+import {
+  limit,
+  type Quantity,
+  remaining,
+  window,
+} from '../../core/respond/ratelimit-fields/quantities.ts'
+import { fieldSet, nearest } from '../../core/respond/ratelimit-fields/sets.ts'
+import { fullAt, fullAtIso, policy, untilFull, untilReset, used } from './quantities.ts'
+
+/** Selects "the lower remaining" (draft-6 and draft-7, "Server Behavior"): fields that name no policy must hold for all policies. */
+const leastLeft = nearest(
+  ({ remaining }) => remaining,
+  ({ resetAfterMs }) => resetAfterMs,
+)
+
+const enforced = ({ limits }: Decision) => limits.filter(({ mode }) => mode === 'enforce')
+
+/**
+ * Returns the limits that draft-6 and draft-7 can list. They require `w`, and "two quota policies MUST NOT be associated with the same
+ * quota units". Of limits with equal quota units, the one with the longest window is listed, because it is the strictest.
+ */
+function distinctQuotas(decision: Decision): LimitState[] {
+  const candidates = enforced(decision).filter((state) => window(state) !== undefined)
+  const byWindow = candidates.toSorted((a, b) => a.windowMs - b.windowMs)
+  const strictest = new Map(byWindow.map((state) => [limit(state), state]))
+  return candidates.filter((state) => strictest.get(limit(state)) === state)
+}
+
+/** Writes `head;name=value;…`, and omits parameters without a value. */
+function item(head: Quantity, parameters: Record<string, Quantity>): Quantity {
+  const entries = Object.entries(parameters)
+  return (limit, decision) => {
+    let text = String(head(limit, decision))
+    for (const [name, quantity] of entries) {
+      const value = quantity(limit, decision)
+      if (value !== undefined) text += `;${name}=${value}`
+    }
+    return text
+  }
+}
+
+/** Writes `name=value, …`. */
+function dictionary(members: Record<string, Quantity>): Quantity {
+  const entries = Object.entries(members)
+  return (...about) => entries.map(([name, quantity]) => `${name}=${quantity(...about)}`).join(', ')
+}
+
+/** Writes an item for each of several limits; nothing for none. */
+const list =
+  (lists: (decision: Decision) => LimitState[], item: Quantity): Quantity =>
+  (_, decision) => {
+    let text = ''
+    for (const limit of lists(decision)) text += `${text && ', '}${item(limit, decision)}`
+    return text || undefined
+  }
+
+const policies = list(distinctQuotas, item(limit, { w: window }))
+
+/**
+ * The set of each name. `draft-n` is draft-ietf-httpapi-ratelimit-headers-n, which uses Structured Fields (RFC 8941).
+ * https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/
+ * https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api
+ */
+export const sets = {
+  'draft-7': fieldSet(
+    leastLeft,
+    {
+      'RateLimit-Policy': policies,
+      RateLimit: dictionary({ limit, remaining, reset: untilReset }),
+    },
+    leastOfDrafts,
+  ),
+  'draft-6': fieldSet(
+    leastLeft,
+    {
+      'RateLimit-Policy': policies,
+      'RateLimit-Limit': limit,
+      'RateLimit-Remaining': remaining,
+      'RateLimit-Reset': untilReset,
+    },
+    leastOfDrafts,
+  ),
+  github: fieldSet(
+    leastLeft,
+    {
+      'x-ratelimit-limit': limit,
+      'x-ratelimit-remaining': remaining,
+      'x-ratelimit-used': used,
+      'x-ratelimit-reset': fullAt,
+      'x-ratelimit-resource': policy,
+    },
+    (headers) => leastIn(headers, 'x-ratelimit-remaining'),
+  ),
+}
+
+const resets = { epoch: fullAt, delta: untilFull, iso: fullAtIso }
+
+export const prefixed = (prefix: string, reset: keyof typeof resets): FieldSet =>
+  fieldSet(
+    leastLeft,
+    {
+      [`${prefix}Limit`]: limit,
+      [`${prefix}Remaining`]: remaining,
+      [`${prefix}Reset`]: resets[reset],
+    },
+    (headers) => leastIn(headers, `${prefix}Remaining`),
+    /rate-?limit-$/i.test(prefix) ? [`${prefix}Used`, `${prefix}Resource`] : [],
+  )
