@@ -15,6 +15,16 @@ end
 -- logs, slots, penalties, operators and idempotency define their functions only then: each function costs time.
 local special = features ~= ''
 
+-- Upstash bills each command, so the reply has their number: EVALSHA, TIME, those of the driver and those of `call`.
+local commands = sent == '' and 2 or 1
+local call
+if special then
+  function call(...)
+    commands = commands + 1
+    return redis.call(...)
+  end
+end
+
 -- The algorithms whose limits have a key of their own, by name: sliding logs and slots. Their files add them.
 local apart = special and {}
 -- The modes of operators. operators.lua adds them.

@@ -31,7 +31,7 @@ if special then
     end
 
     local function read()
-      list = redis.call('ZRANGE', key, 0, FEW - 1, 'WITHSCORES')
+      list = call('ZRANGE', key, 0, FEW - 1, 'WITHSCORES')
       all = #list < 2 * FEW
       view()
     end
@@ -40,8 +40,8 @@ if special then
       live = #ends
       last = ends[live] or 0
       if not all then
-        live = redis.call('ZCOUNT', key, after, '+inf')
-        last = tonumber(redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2])
+        live = call('ZCOUNT', key, after, '+inf')
+        last = tonumber(call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2])
       end
     end
 
@@ -50,14 +50,14 @@ if special then
       if n > live then
         return newest
       elseif not ends[n] then
-        local entry = redis.call('ZRANGEBYSCORE', key, after, '+inf', 'WITHSCORES', 'LIMIT', n - 1, 1)
+        local entry = call('ZRANGEBYSCORE', key, after, '+inf', 'WITHSCORES', 'LIMIT', n - 1, 1)
         ends[n] = tonumber(entry[2])
       end
       return ends[n]
     end
 
     local function holds(id)
-      local score = ids[id] or not all and tonumber(redis.call('ZSCORE', key, id .. ':1') or nil)
+      local score = ids[id] or not all and tonumber(call('ZSCORE', key, id .. ':1') or nil)
       return score and score > now
     end
 
@@ -73,7 +73,7 @@ if special then
           members[#members + 1] = id .. ':' .. n
         end
         first = first + size
-      until redis.call('ZREM', key, unpack(members)) < size
+      until call('ZREM', key, unpack(members)) < size
       if all then
         view(id)
       else
@@ -117,7 +117,7 @@ if special then
     -- Takes `number` slots that end in `lasts` ms, and removes dead slots.
     local function keep(number, id, lasts, room)
       if dead then
-        redis.call('ZREMRANGEBYSCORE', key, '-inf', string.sub(after, 2))
+        call('ZREMRANGEBYSCORE', key, '-inf', string.sub(after, 2))
       end
       local score, entries = string.format('%.0f', now + lasts), {}
       for n = 1, number do
@@ -125,11 +125,11 @@ if special then
         entries[size + 1] = score
         entries[size + 2] = id .. ':' .. n
         if size >= 1000 or n == number then -- unpack fails near 8000 values
-          redis.call('ZADD', key, unpack(entries))
+          call('ZADD', key, unpack(entries))
           entries = {}
         end
       end
-      redis.call('PEXPIRE', key, string.format('%.0f', lasts + room))
+      call('PEXPIRE', key, string.format('%.0f', lasts + room))
     end
 
     read()

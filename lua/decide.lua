@@ -19,11 +19,10 @@ local last = #KEYS
 while special and last > 0 and sub(KEYS[last], -1) ~= '}' do
   last = last - 1
 end
-local records
-if last == 1 then
-  records = { redis.call('GET', KEYS[1]) }
-else
-  records = last > 1 and redis.call('MGET', unpack(KEYS, 1, last)) or {}
+local records = {}
+if last > 0 then
+  commands = commands + 1
+  records = last == 1 and { redis.call('GET', KEYS[1]) } or redis.call('MGET', unpack(KEYS, 1, last))
 end
 
 local first, stored = 1, records[1]
@@ -201,7 +200,6 @@ end
 
 -- Store.
 
-ARGV[1] = format('%d', now)
 if features == 'idempotency' then
   ARGV[2] = '0'
   local failure = remember(ARGV, stored, now, room)
@@ -212,6 +210,9 @@ end
 
 for key = first, last do
   local record, run_out = records[key], changed[key]
+  if run_out then
+    commands = commands + 1
+  end
   if run_out == 'KEEPTTL' then
     redis.call('SET', KEYS[key], record, 'KEEPTTL')
   elseif run_out then
@@ -226,4 +227,5 @@ for key = first, last do
   end
 end
 
+ARGV[1] = format('%d:%d', now, commands)
 return table.concat(ARGV, ' ')

@@ -14,9 +14,9 @@ if special then
     local changes -- the scores and values to store
 
     local function read()
-      local list = redis.call('ZRANGE', key, 0, FEW - 1, 'WITHSCORES')
+      local list = call('ZRANGE', key, 0, FEW - 1, 'WITHSCORES')
       all = #list < 2 * FEW
-      local last = all and list or redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
+      local last = all and list or call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
       -- If the clock has moved back, the values are read at the time of the newest one.
       at = math.max(now, math.ceil(last[#last] or now))
       after = at - window
@@ -30,11 +30,11 @@ if special then
           dead = true
         end
       end
-      used = all and #uses or redis.call('ZCOUNT', key, format('(%.0f', after), '+inf')
+      used = all and #uses or call('ZCOUNT', key, format('(%.0f', after), '+inf')
     end
 
     local function counts(value)
-      local score = scores[value] or not all and tonumber(redis.call('ZSCORE', key, value) or nil)
+      local score = scores[value] or not all and tonumber(call('ZSCORE', key, value) or nil)
       return score and score > after and score
     end
 
@@ -43,7 +43,7 @@ if special then
       if n > used then
         return at
       elseif not uses[n] then
-        local entry = redis.call('ZRANGEBYSCORE', key, format('(%.0f', after), '+inf', 'WITHSCORES', 'LIMIT', n - 1, 1)
+        local entry = call('ZRANGEBYSCORE', key, format('(%.0f', after), '+inf', 'WITHSCORES', 'LIMIT', n - 1, 1)
         uses[n] = tonumber(entry[2])
       end
       return uses[n]
@@ -64,7 +64,7 @@ if special then
       for value in string.gmatch(values, '[^/]+') do
         local score = counts(value)
         if score and (not decided_at or score == decided_at) then
-          redis.call('ZREM', key, value)
+          call('ZREM', key, value)
         end
       end
       read()
@@ -107,12 +107,12 @@ if special then
     -- Stores the values of the last `ask`, and removes those that no longer count.
     local function keep(_, _, lasts, room)
       if dead or not all then
-        redis.call('ZREMRANGEBYSCORE', key, '-inf', format('%.0f', after))
+        call('ZREMRANGEBYSCORE', key, '-inf', format('%.0f', after))
       end
       for first = 1, #changes, 1000 do -- unpack fails near 8000 values
-        redis.call('ZADD', key, unpack(changes, first, math.min(first + 999, #changes)))
+        call('ZADD', key, unpack(changes, first, math.min(first + 999, #changes)))
       end
-      redis.call('PEXPIRE', key, format('%.0f', lasts + room))
+      call('PEXPIRE', key, format('%.0f', lasts + room))
     end
 
     read()

@@ -21,13 +21,13 @@ if features == 'idempotency' then
     if stored ~= fingerprint or requests + 2 ~= #ARGV then
       return redis.error_reply('ERR sluice: idempotency: used for another call')
     end
-    return time .. ' 1' .. replies
+    return format('%s:%d 1%s', time, commands, replies)
   end
 
   -- Stores a reply before any record. MGET does not report a key of another type: NX keeps it, and the call fails.
   function remember(reply, previous, now, room)
     local text = format('idem2;%s:%d:%d ', fingerprint, now + window, now) .. table.concat(reply, ' ', 3)
-    if not redis.call('SET', KEYS[1], text, previous and 'XX' or 'NX', 'PX', format('%d', window + room)) then
+    if not call('SET', KEYS[1], text, previous and 'XX' or 'NX', 'PX', format('%d', window + room)) then
       return redis.error_reply('ERR sluice: idempotency: its key holds something else')
     end
   end

@@ -28,7 +28,7 @@ if special then
       elseif mode == 'reset' and record then
         record = without_state(record, tag)
       elseif mode == 'reset' then
-        redis.call('DEL', KEYS[key]) -- a log or slots
+        call('DEL', KEYS[key]) -- a log or slots
       end
       if record ~= records[key] then
         records[key], changed[key] = record, true

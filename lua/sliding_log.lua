@@ -8,12 +8,12 @@
 if special then
   -- Reads the log for one request. An entry counts while its score is above now - window.
   local function read(key, window, now)
-    local last = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
+    local last = call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
     local newest = tonumber(last[2])
     -- If the clock has moved back, the log is read at the time of its newest entry.
     local at = newest and math.max(now, newest) or now
     local after = string.format('(%.0f', at - window)
-    local used = newest and redis.call('ZCOUNT', key, after, '+inf') or 0
+    local used = newest and call('ZCOUNT', key, after, '+inf') or 0
     -- Numbering within a millisecond continues after its last entry.
     local number = newest == at and tonumber(string.match(last[1], ':(%d+)$')) or 0
     return { key = key, at = at, after = after, used = used, number = number, scores = { [used] = newest } }
@@ -26,7 +26,7 @@ if special then
     end
     if not log.scores[n] then
       -- Select by score: a rank would include dead entries.
-      local entry = redis.call('ZRANGEBYSCORE', log.key, log.after, '+inf', 'WITHSCORES', 'LIMIT', n - 1, 1)
+      local entry = call('ZRANGEBYSCORE', log.key, log.after, '+inf', 'WITHSCORES', 'LIMIT', n - 1, 1)
       log.scores[n] = tonumber(entry[2])
     end
     return log.scores[n]
@@ -52,7 +52,7 @@ if special then
     -- `gap` is the number of entries removed from the middle, and `cut` the number of live entries before them.
     log.cut, log.gap = counted, 0
     if counted < used and decided_at and log.scores[used] > decided_at then
-      local later = redis.call('ZCOUNT', log.key, string.format('(%.0f', decided_at), '+inf')
+      local later = call('ZCOUNT', log.key, string.format('(%.0f', decided_at), '+inf')
       log.gap = math.max(0, math.min(used - counted, used - later))
       log.cut = used - later - log.gap
     end
@@ -76,19 +76,19 @@ if special then
   -- Changes the log to `counted` entries: adds entries at `at`, or removes the newest entries and those of the gap.
   local function keep(log, counted, lasts)
     if counted == 0 then
-      redis.call('DEL', log.key)
+      call('DEL', log.key)
       return
     elseif counted < log.used then
       -- Remove by rank from the end: dead entries are at the beginning.
       local newest = log.used - log.gap - counted
       if newest > 0 then
-        redis.call('ZREMRANGEBYRANK', log.key, -newest, -1)
+        call('ZREMRANGEBYRANK', log.key, -newest, -1)
       end
       if log.gap > 0 then
-        redis.call('ZREMRANGEBYRANK', log.key, log.cut - counted - log.gap, log.cut - counted - 1)
+        call('ZREMRANGEBYRANK', log.key, log.cut - counted - log.gap, log.cut - counted - 1)
       end
     else
-      redis.call('ZREMRANGEBYSCORE', log.key, '-inf', string.sub(log.after, 2))
+      call('ZREMRANGEBYSCORE', log.key, '-inf', string.sub(log.after, 2))
       local entries = {}
       local added = counted - log.used
       for unit = 1, added do
@@ -97,12 +97,12 @@ if special then
         entries[size + 1] = string.format('%.0f', log.at)
         entries[size + 2] = string.format('%.0f:%05.0f', log.at, log.number + unit)
         if size >= 1000 or unit == added then -- unpack fails near 8000 values
-          redis.call('ZADD', log.key, unpack(entries))
+          call('ZADD', log.key, unpack(entries))
           entries = {}
         end
       end
     end
-    redis.call('PEXPIRE', log.key, string.format('%.0f', lasts))
+    call('PEXPIRE', log.key, string.format('%.0f', lasts))
   end
 
   -- Returns the functions that read and change the log of one key for one request.

@@ -172,12 +172,7 @@ export const luaMutants: Mutant[] = [
     'log',
   ),
   log('does not delete expired entries', 'if counted == 0 then', 'if false then', 'log'),
-  log(
-    'never removes expired entries',
-    "redis.call('ZREMRANGEBYSCORE', log.key, ",
-    'tostring(',
-    'oracle',
-  ),
+  log('never removes expired entries', "call('ZREMRANGEBYSCORE', log.key, ", 'tostring(', 'oracle'),
   log(
     'refunds the oldest units instead of the newest',
     'log.key, -newest, -1)',
@@ -202,7 +197,7 @@ export const luaMutants: Mutant[] = [
     'n or n',
     'log',
   ),
-  log('sets no TTL', "redis.call('PEXPIRE', log.key, ", 'tostring(', 'expiry'),
+  log('sets no TTL', "call('PEXPIRE', log.key, ", 'tostring(', 'expiry'),
 
   bucket(
     'rounds the run-out down',
@@ -322,7 +317,7 @@ export const luaMutants: Mutant[] = [
     'concurrency',
   ),
   slots('does not delete expired slots', 'if dead then', 'if false then', 'concurrency'),
-  slots('sets no TTL', "redis.call('PEXPIRE', key, ", 'tostring(', 'expiry'),
+  slots('sets no TTL', "call('PEXPIRE', key, ", 'tostring(', 'expiry'),
   slots(
     'a slot ends before one that was taken earlier',
     'math.max(now + window, last)',
@@ -512,7 +507,7 @@ export const luaMutants: Mutant[] = [
   ),
   operators(
     'a reset does not delete the log and the slots',
-    "redis.call('DEL', KEYS[key])",
+    "call('DEL', KEYS[key])",
     '',
     'operators',
   ),
@@ -577,14 +572,14 @@ export const luaMutants: Mutant[] = [
     "passed = admitted and mode ~= 'peek' and mode ~= 'refund'",
     'operators',
   ),
-  idempotency('a replay is charged', "return time .. ' 1' .. replies", 'return nil', 'idempotency'),
   idempotency(
-    'a replay reports another time',
-    "time .. ' 1'",
-    "format('%d', now) .. ' 1'",
+    'a replay is charged',
+    "return format('%s:%d 1%s', time, commands, replies)",
+    'return nil',
     'idempotency',
   ),
-  idempotency('a replay is not marked', "time .. ' 1'", "time .. ' 0'", 'idempotency'),
+  idempotency('a replay reports another time', "1%s', time", "1%s', now", 'idempotency'),
+  idempotency('a replay is not marked', '%s:%d 1%s', '%s:%d 0%s', 'idempotency'),
   idempotency(
     'a remembered reply lasts a millisecond too long',
     'run_out + 0 <= now',
@@ -753,6 +748,20 @@ export const luaMutants: Mutant[] = [
     "if sub(record, 1, 2) ~= '1;' then",
     'if false then',
     'arguments',
+  ),
+  call('TIME is not counted', "sent == '' and 2 or 1", '1', 'commands'),
+  call('the commands of features are not counted', 'commands = commands + 1', '', 'commands'),
+  driver(
+    'the reading of the records is not counted',
+    'commands = commands + 1\n  records',
+    'records',
+    'commands',
+  ),
+  driver(
+    'an unchanged record is counted as a write',
+    'if run_out then\n    commands',
+    'if record then\n    commands',
+    'commands',
   ),
   driver(
     'sends one more command for each request',

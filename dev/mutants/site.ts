@@ -4,6 +4,7 @@ const reader = mutantsOf('site/playground/editor/read-config.ts', 'test/site')
 const path = mutantsOf('site/playground/editor/path.ts', 'test/site')
 const simulate = mutantsOf('site/playground/engine/simulate.ts', 'test/site')
 const memory = mutantsOf('site/playground/engine/memory-store.ts', 'test/site')
+const bill = mutantsOf('site/playground/engine/bill.ts', 'test/site')
 const figures = mutantsOf('site/playground/engine/figures.ts', 'test/site')
 const compare = mutantsOf('site/playground/engine/compare.ts', 'test/site')
 const log = mutantsOf('site/playground/engine/log.ts', 'test/site')
@@ -46,14 +47,26 @@ export const siteMutants: Mutant[] = [
   ),
   memory(
     'all subjects share a count',
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of the source
-    'tag: `${limit.subject} ${one.tag}`',
+    'tag: nameOf(limit.subject, one.tag)',
     'tag: one.tag',
     'engine',
   ),
+  bill(
+    'each changed state is billed',
+    'before.get(name) !== state) changed.add(subjectOf(name))',
+    'before.get(name) !== state) changed.add(name)',
+    'bill',
+  ),
+  bill('a state that is removed is not billed', 'if (end > now &&', 'if (end < now &&', 'bill'),
+  bill(
+    'a state that has ended is billed as it is dropped',
+    'end > now && !after',
+    '!after',
+    'bill',
+  ),
   memory(
     'the looks of the page are billed',
-    "if (lists.flat().some(({ mode }) => mode !== 'peek')) {",
+    "if (requests.some(({ mode }) => mode !== 'peek')) {",
     'if (lists.length > 0) {',
     'engine',
   ),

@@ -17,6 +17,12 @@ const server = useServer()
 const CALLS = 16
 const seen = { declined: 0, failed: 0, charged: 0, refused: 0 }
 
+/** Without the number of its commands, which the reply of a compiled script does not have. */
+const uncounted = ({ reply, commands }: Ran): Ran => ({
+  reply: reply.replace(`:${commands.length + 1} `, ' '),
+  commands,
+})
+
 /** Counts what a run is an example of. */
 function note(ran: Ran) {
   if (ran.reply === 'declined') seen.declined += 1
@@ -43,7 +49,7 @@ property(
         expect(isForeign, about).toBe(true)
         expect(ran.commands.join('\n'), about).not.toMatch(/SET|DEL/)
       }
-      if (ran.reply !== 'declined') expect(ran, about).toEqual(expected)
+      if (ran.reply !== 'declined') expect(ran, about).toEqual(uncounted(expected))
     }
   },
   lawRuns,

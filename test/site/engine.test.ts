@@ -105,7 +105,7 @@ test('A policy that an algorithm cannot have says why.', async () => {
   })
 })
 
-test('The bill counts the commands of an admitted and of a refused request, and none of a denial that is cached.', async () => {
+test('The bill counts the commands of an admitted and of a refused request, and none of a denial that is cached or of a record that ends.', async () => {
   const arrivals = arrivalsOf(
     { ...examples[0]!.traffic, requests: 4 },
     { windowMs: 60_000, limit: 1 },
@@ -117,6 +117,10 @@ test('The bill counts the commands of an admitted and of a refused request, and 
   expect((await simulate(options, at(0))).bill).toEqual({ calls: 1, commands: 4 })
   expect((await simulate(options, at(0, 1))).bill).toEqual({ calls: 2, commands: 7 })
   expect((await simulate(options, at(0, 1, 2, 3))).bill).toEqual({ calls: 2, commands: 7 })
+  // The window of the first client has ended, and its record with it.
+  const [first, second] = at(0, 3_600_000)
+  const clients = [first!, { ...second!, ip: '203.0.113.9' }]
+  expect((await simulate(options, clients)).bill).toEqual({ calls: 2, commands: 8 })
 })
 
 test('The most units within a window count each client by itself, and the cost of a request.', async () => {

@@ -6,6 +6,7 @@ import { decode } from '../../src/core/connection/upstash/reply.ts'
 import { encode } from '../../src/core/connection/upstash/script.ts'
 import { script } from '../../src/core/connection/upstash/script-text.ts'
 import { type CompiledCall, compiledCalls } from '../../src/core/connection/upstash/sets.ts'
+import { billOf } from '../../src/features/observe/bill.ts'
 import type { ModelRequest } from '../model/model.ts'
 import { borrowRedis } from './borrow-redis.ts'
 import { completeRequests } from './complete-limit.ts'
@@ -33,7 +34,10 @@ export interface Server {
   evaluate(keys: string[], args: string[]): Promise<unknown>
   /** Decides with the general script and, where there is one, every other time with a compiled script: both serve the same keys. */
   decide(requests: ModelRequest[], now?: number, once?: Idempotency): Promise<StoreReply>
-  /** How often Redis executed each command for a call. Upstash bills each of them. No other call may run meanwhile. */
+  /**
+   * How often Redis executed each command for a call. Upstash bills each of them, and the bill that is computed from the replies must be
+   * the same. No other call may run meanwhile.
+   */
   commands(...call: Parameters<Server['decide']>): Promise<Record<string, number>>
   /** Opens another connection. */
   connect(): Promise<Connection>
@@ -73,6 +77,7 @@ function redisServer(): Server {
   let sha = ''
   let turn = 0
   let byCompiled = 0
+  let billed = 0
 
   beforeAll(async () => {
     redis = await borrowRedis()
@@ -104,7 +109,9 @@ function redisServer(): Server {
       const answer = ran === 'declined' ? undefined : ran
       if (answer) byCompiled += 1
       const { keys, args } = encode(complete, now, once)
-      const reply = decode(answer ?? (await server.evaluate(keys, args)), complete, once)
+      const text = answer ?? (await server.evaluate(keys, args))
+      billed = billOf(String(text), now !== undefined)
+      const reply = decode(text, complete, once)
       assert(reply, 'The reply of the script violates its contract.')
       return reply
     },
@@ -114,7 +121,8 @@ function redisServer(): Server {
       const stats = String(await server.send('INFO', 'commandstats'))
       const counted = [...stats.matchAll(/cmdstat_([^:]+):calls=(\d+)/g)]
         .filter(([, name]) => !/^(config|info|script)/.test(name!))
-        .map(([, name, calls]) => [name, Number(calls)])
+        .map(([, name, calls]) => [name, Number(calls)] as const)
+      expect(billed).toBe(counted.reduce((sum, [, calls]) => sum + calls, 0))
       return Object.fromEntries(counted)
     },
     async connect() {

@@ -1,21 +1,15 @@
 /** The store of the playground: the state machine of `sluice/durable-objects` in memory. */
 import type { OwnStore, StoreClient } from '../../../src/core/base/commands.ts'
 import type { Limit, Store, StoreReply, StoreRequest } from '../../../src/core/connection/store.ts'
-import { billOf } from '../../../src/features/observe/bill.ts'
 import { decideList } from '../../../src/stores/durable-objects/decide.ts'
 import { memoryParts } from '../../../src/stores/durable-objects/memory-parts.ts'
-
-/** What the same calls cost with Redis. */
-export interface Bill {
-  calls: number
-  commands: number
-}
+import { type Bill, billed, commandsOf, nameOf } from './bill.ts'
 
 /** Names the states of a limit by its subject too. One record then holds all subjects, and a request of several is charged at once, as in Redis. */
 function inOneRecord(limit: Limit): Limit {
   const named = <T extends { tag: string }>(one: T): T => ({
     ...one,
-    tag: `${limit.subject} ${one.tag}`,
+    tag: nameOf(limit.subject, one.tag),
   })
   const { terms, penalty } = limit
   return { ...limit, terms: named(terms), ...(penalty && { penalty: named(penalty) }) }
@@ -27,18 +21,20 @@ function inOneRecord(limit: Limit): Limit {
  * @param sendsTime true with `clock: 'edge'`
  */
 export function memoryStore(bill: Bill, sendsTime: boolean): StoreClient {
-  const parts = memoryParts()
+  const parts = billed(memoryParts(), bill)
 
   function answer(lists: StoreRequest[][]): StoreReply[] {
     const now = Date.now()
+    const before = parts.record
     const replies = lists.map((list): StoreReply => {
       const own = list.map((request) => ({ ...request, limits: request.limits.map(inOneRecord) }))
       return { decidedAt: now, states: decideList(parts, own, now) }
     })
     // Looks of the page itself are not part of the bill.
-    if (lists.flat().some(({ mode }) => mode !== 'peek')) {
+    const requests = lists.flat()
+    if (requests.some(({ mode }) => mode !== 'peek')) {
       bill.calls += 1
-      bill.commands += billOf({ lists }, replies, sendsTime)
+      bill.commands += commandsOf(requests, before, parts.record, now, sendsTime)
     }
     return replies
   }

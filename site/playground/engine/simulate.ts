@@ -6,7 +6,8 @@ import { decide, prepare } from '../../../src/core/decide/decide.ts'
 import { type CheckedRequest, checkRequest } from '../../../src/core/pipeline.ts'
 import { RequestView, type RuntimeContext } from '../../../src/core/request/view.ts'
 import { byDefault } from '../editor/features.ts'
-import { type Bill, memoryStore } from './memory-store.ts'
+import type { Bill } from './bill.ts'
+import { memoryStore } from './memory-store.ts'
 import type { Arrival } from './traffic.ts'
 
 /** One request after its decision. */

@@ -1,17 +1,27 @@
 /** What an observer hears of the calls to the store. Types only. */
+import type { StoreError } from '../base/errors.ts'
 import type { StoreCall, StoreResult } from './store.ts'
 import type { Pack } from './upstash/pack.ts'
+
+/** The reply of a script to one call, or an error. reply.ts checks its form. */
+export type ScriptAnswer = string | StoreError
 
 /** A call in flight. */
 export interface CallInFlight {
   call: StoreCall
   /**
    * Ends the call.
-   * @param answers those of each call of the script
-   * @param sendsTime true with `clock: 'edge'`
-   * @param commands the billed commands of a call without packs. Defaults to 1
+   * @param replies those of each call of the script, to each of its lists
+   * @param bill the number of billed commands, or from what it follows
    */
-  end: (answers: StoreResult[][], sendsTime: boolean, commands?: number) => void
+  end: (replies: StoreResult[][], bill: number | Bill) => void
+}
+
+/** From what the bill of scripts follows. */
+export interface Bill {
+  answers: ScriptAnswer[]
+  /** True with `clock: 'edge'`. */
+  sendsTime: boolean
 }
 
 /** Hears of each HTTP request to the store. Its methods never throw. */

@@ -1,6 +1,5 @@
 /** The list of bans in one database: a sorted set for each policy. lua/ban_list.lua is the contract. */
 import { StoreError } from '../../core/base/errors.ts'
-import type { StoreResult } from '../../core/connection/store.ts'
 import { recordOf } from '../../core/connection/upstash/script.ts'
 import { refusal, toStoreError } from '../../core/connection/upstash/transport.ts'
 import { senderOf } from '../../core/connection/upstash/upstash.ts'
@@ -99,16 +98,15 @@ async function run(
   if (!send) throw new StoreError('not-configured')
   const key = `${recordOf(tag, namespace)}:bans`
   const observed = database.observer?.begin([])
-  const end = (answers: StoreResult[][]) => observed?.end(answers, false, commands)
   try {
     const call = ['eval', banListScript, 1, key, ...args]
     const [answer] = await send([call], AbortSignal.timeout(DEADLINE_MS))
     if ('error' in answer!) throw refusal(answer.error)
-    end([])
+    observed?.end([], commands)
     return answer!.result
   } catch (error) {
     const failure = toStoreError(error)
-    end([[failure]])
+    observed?.end([[failure]], 0)
     throw failure
   }
 }

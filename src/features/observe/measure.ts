@@ -43,22 +43,20 @@ export function beginCall(
   const call: StoreCall = { ms: 0, billedCommands: 0, lists }
   return {
     call,
-    end(answers, sendsTime, commands = 1) {
+    end(replies, bill) {
       call.ms = Math.max(0, clock() - startedAt)
-      const code = failureOf(answers)
+      const code = failureOf(replies)
       if (code) call.code = code
-      else if (sent.length === 0) call.billedCommands = commands
-      sent.forEach((one, index) => {
-        call.billedCommands += billOf(one, answers[index]!, sendsTime)
-      })
+      if (typeof bill === 'number') call.billedCommands = bill
+      else for (const one of bill.answers) call.billedCommands += billOf(one, bill.sendsTime)
       ended(call)
     },
   }
 }
 
 /** The error of a failed call. A lost script, after which the call is repeated, and an idempotency key of another call are no failures. */
-function failureOf(answers: StoreResult[][]): StoreErrorCode | undefined {
-  const first = answers[0]?.[0]
+function failureOf(replies: StoreResult[][]): StoreErrorCode | undefined {
+  const first = replies[0]?.[0]
   if (!(first instanceof StoreError)) return undefined
   if (
     first.cause === 'NOSCRIPT' ||
@@ -66,5 +64,5 @@ function failureOf(answers: StoreResult[][]): StoreErrorCode | undefined {
     first.code === 'idempotency-conflict'
   )
     return undefined
-  return answers.flat().every((answer) => answer instanceof StoreError) ? first.code : undefined
+  return replies.flat().every((answer) => answer instanceof StoreError) ? first.code : undefined
 }

@@ -13,8 +13,8 @@ export function decode(
 ): StoreReply | undefined {
   if (typeof reply !== 'string') return undefined
   const texts = reply.split(' ')
-  const decidedAt = Number(texts[0])
-  if (!TIME.test(texts[0]!) || !isWhole(decidedAt)) return undefined
+  const decidedAt = Number(TIME.exec(texts[0]!)?.[1])
+  if (!isWhole(decidedAt)) return undefined
   const mark = idempotency && texts[1] // of a replay
   if (idempotency && mark !== '0' && mark !== '1') return undefined
   let next = idempotency ? 2 : 1
@@ -28,7 +28,8 @@ export function decode(
   return mark === '1' ? { decidedAt, states, replayed: true } : { decidedAt, states }
 }
 
-const TIME = /^\d{1,16}$/
+/** The time, and from the general script the number of commands, which `bill.ts` reads. */
+const TIME = /^(\d{1,16})(?::\d+)?$/
 const isWhole = (value: unknown): value is number =>
   Number.isSafeInteger(value) && (value as number) >= 0
 

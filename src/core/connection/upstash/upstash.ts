@@ -4,7 +4,7 @@ import type { Command, CommandAnswer, SendCommands } from '../../base/commands.t
 import { sha1 } from '../../base/digest.ts'
 import { asStoreError, StoreError } from '../../base/errors.ts'
 import { isCloudflare } from '../../base/runtime.ts'
-import type { CallObserver } from '../observed-call.ts'
+import type { CallObserver, ScriptAnswer } from '../observed-call.ts'
 import { LATE_MS, type Store, type StoreOptions, type StoreResult } from '../store.ts'
 import { callOf, joined, type Pack, pack, repliesOf, unpack } from './pack.ts'
 import type { ScriptCall } from './script.ts'
@@ -69,9 +69,6 @@ interface StoreCommand extends ScriptCall {
   /** Set if a feature reads the answer. */
   repliesOf?: OwnCall['repliesOf']
 }
-
-/** The reply of a script to one call, or an error. reply.ts checks its form. */
-type ScriptAnswer = string | StoreError
 
 /** Creates a store on one Upstash database. With invalid options `decide` fails with `not-configured`. */
 export function createUpstashStore({
@@ -163,7 +160,7 @@ export function createUpstashStore({
       const { repliesOf: read } = call as Partial<OwnCall>
       replies.push(read ? read(answer) : repliesOf(packs[index]!, answer))
     }
-    observed?.end(replies, now !== undefined)
+    observed?.end(replies, { answers, sendsTime: now !== undefined })
     if (!hasFailed) return replies
 
     const missing = packs.filter((_, index) => hasCause(answers[index]!, 'NOSCRIPT'))
@@ -247,10 +244,10 @@ export function createUpstashReader({
     const sending = Promise.race([send([['get', key]], deadline), abortOf(deadline)])
     const [answer] = await sending.catch((error) => {
       const failure = toStoreError(error)
-      observed?.end([[failure]], false)
+      observed?.end([[failure]], 0)
       throw failure
     })
-    observed?.end([], false)
+    observed?.end([], 1)
     if ('error' in answer!) throw new StoreError('redis-error')
     const { result } = answer!
     if (result !== null && typeof result !== 'string') throw new StoreError('bad-reply')

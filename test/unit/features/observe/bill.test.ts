@@ -4,7 +4,12 @@ import { createClient } from 'redis'
 import { describe, expect, test } from 'vitest'
 import type { PolicyOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
-import type { StoreCall, StoreRequest } from '../../../../src/core/connection/store.ts'
+import type {
+  Limit,
+  StoreCall,
+  StoreRequest,
+  Terms,
+} from '../../../../src/core/connection/store.ts'
 import type { Pack } from '../../../../src/core/connection/upstash/pack.ts'
 import { allParts } from '../../../../src/core/connection/upstash/script-text.ts'
 import {
@@ -181,51 +186,43 @@ describe('the bill for other calls', () => {
     },
   )
 
-  test('A refund, a reset and slots are billed by their usual number of commands.', async () => {
-    const [log, slots] = parsed({ algorithm: 'sliding-log' }, { algorithm: 'concurrency' })
+  test('Each operation is exact, with and without something to change.', async () => {
+    const options = { limit: 3, penalty: { after: 2, within: '1h', ban: '1h' } } as const
+    const [counted, log, slots] = parsed(
+      options,
+      { algorithm: 'sliding-log' },
+      { algorithm: 'concurrency' },
+    )
     const { store, billed } = setUp()
-    const [one, other, third] = [newSubject(), newSubject(), newSubject()]
-    await store.decide([take(one)])
-    await store.decide([take(other, log)])
-    await store.decide([take(other, log)])
-    const slot = { slot: 'slot-1' }
-    for (const list of [
-      [{ ...take(one), mode: 'refund' } as StoreRequest],
-      [{ ...take(one), mode: 'reset' } as StoreRequest],
-      [take(other, log)],
-      [take(other, log)],
-      [take(third, slots, slot)],
-      [{ ...take(third, slots, slot), mode: 'refund' } as StoreRequest],
-    ]) {
-      const { own, bridge } = await billed(() => store.decide(list))
-      expect(Math.abs(own[1]! - bridge[1]!), JSON.stringify(list)).toBeLessThanOrEqual(1)
-    }
-  })
-
-  const override = { share: 0, scalesBurst: true }
-
-  test('The limit of a key that an operator sets and removes, and a request in between, are exact.', async () => {
-    const { store, billed } = setUp()
-    const one = take(newSubject(), terms[0]!, { override })
-    const limits = one.limits.map((limit) => ({ ...limit, cost: 0 }))
-    const requests: StoreRequest[] = [
-      { mode: 'override', units: 5, forMs: 60_000, limits },
-      one,
-      { mode: 'restore', limits },
+    const limit = (terms: Terms, more: Partial<Limit> = {}): Limit => ({
+      ...{ subject: newSubject(), terms, cost: 1 },
+      ...more,
+    })
+    const penal = limit(counted!, { penalty: counted!.penalty! })
+    const override = { share: 0, scalesBurst: true }
+    const resized = limit(terms[0]!, { override })
+    const values: Terms = { ...slots!, tag: 'values', algorithm: 'distinct' }
+    const limits = [
+      ...terms.map((one) => limit(one)),
+      ...[penal, resized, limit(log!), limit(log!, { override })],
+      ...[limit(slots!, { slot: 'slot-1' }), limit(values, { values: ['a'] })],
     ]
-    for (const request of requests) {
-      const { own, bridge } = await billed(() => store.decide([request]))
-      expect(own, request.mode).toEqual(bridge)
+    const inOrder = (limit: Limit, ...modes: Exclude<StoreRequest['mode'], 'override'>[]) =>
+      modes.map((mode): StoreRequest => ({ mode, limits: [limit] }))
+    const calls: StoreRequest[] = [
+      ...limits.flatMap((one) => inOrder(one, 'reset', 'take', 'take', 'take', 'take')),
+      ...limits.flatMap((one) => inOrder(one, 'reset', 'take')),
+      ...limits.flatMap((one) => inOrder(one, 'refund', 'refund', 'peek')),
+      ...inOrder(penal, 'unban', 'ban', 'take', 'unban', 'unban'),
+      { mode: 'restore', limits: [resized] },
+      { mode: 'override', units: 5, forMs: 60_000, limits: [resized] },
+      { mode: 'take', limits: [resized] },
+      { mode: 'restore', limits: [resized] },
+    ]
+    for (const call of calls) {
+      const { own, bridge } = await billed(() => store.decide([call]))
+      expect(own, JSON.stringify(call)).toEqual(bridge)
     }
-  })
-
-  test('A sliding log whose limit an operator may set also reads its record.', async () => {
-    const [log] = parsed({ algorithm: 'sliding-log' })
-    const { store, billed } = setUp()
-    const plain = await billed(() => store.decide([take(newSubject(), log)]))
-    const other = await billed(() => store.decide([take(newSubject(), log, { override })]))
-    expect(other.bridge[1]! - plain.bridge[1]!).toBe(1)
-    expect(other.own[1]! - plain.own[1]!).toBe(1)
   })
 
   test('The read of a live document is one command.', async () => {

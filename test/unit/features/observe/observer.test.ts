@@ -257,7 +257,8 @@ describe('the statistics of an isolate', () => {
     const { observer } = setUp()
     const limits = [{ subject: 's', cost: 1, terms: matchOf({ algorithm: 'fixed-window' }).policy }]
     const { end } = observer.begin([{ lists: [[{ mode: 'take', limits }]] }])
-    end([[{ decidedAt: NOW, states: [[limitState()]] }]], false)
+    const answers = [`${NOW} +${NOW}:60000:1;`]
+    end([[{ decidedAt: NOW, states: [[limitState()]] }]], { answers, sendsTime: false })
     const answer = await observer.answer('/stats', {
       request: new Request('http://x/'),
       env: {},
