@@ -4,7 +4,7 @@ const folder = 'test/unit/hosts'
 const proxy = mutantsOf('src/hosts/worker/proxy.ts', folder)
 const gateway = mutantsOf('src/hosts/worker/gateway.ts', folder)
 const middleware = mutantsOf('src/hosts/app/middleware.ts', folder)
-const pipeline = mutantsOf('src/core/pipeline.ts', folder)
+const decidedRequest = mutantsOf('src/core/decided-request.ts', folder)
 const speculative = mutantsOf('src/core/speculative.ts', folder)
 const health = mutantsOf('src/api/health.ts', folder)
 const router = mutantsOf('src/api/router.ts', folder)
@@ -116,25 +116,25 @@ export const gatewayMutants: Mutant[] = [
     'answer,\n      ...options',
     'headers',
   ),
-  pipeline(
+  decidedRequest(
     'A refusal leaves its request to the origin running',
-    'if (own) speculative?.cancel()',
+    'if (!this.passes) speculative?.cancel()',
     '',
     'parallel',
   ),
-  pipeline(
+  decidedRequest(
     'Each response gets the CORS fields of refusals',
-    'const own = !passes',
-    'const own = true',
+    'own: !this.passes',
+    'own: true',
     'headers',
   ),
-  pipeline(
+  decidedRequest(
     'The log does not name the shadow policy',
     "log('shadow-refused', policy,",
     "log('shadow-refused', '',",
     'shadow',
   ),
-  pipeline(
+  decidedRequest(
     'A response to HEAD never releases its slot',
     "method !== 'HEAD'",
     "method !== 'OPTIONS'",
@@ -146,7 +146,7 @@ export const gatewayMutants: Mutant[] = [
     '',
     'outcomes',
   ),
-  pipeline(
+  decidedRequest(
     'A charge is settled by the status 200 always',
     'now(response)',
     'now({ status: 200, headers })',

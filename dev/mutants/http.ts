@@ -43,8 +43,8 @@ export const httpMutants: Mutant[] = [
   ),
   response(
     'reports requests in flight although a window refuses longer',
-    'minimumWait(decision)! < retryAfterMs',
-    'minimumWait(decision)! <= retryAfterMs',
+    'waitMs! < retryAfterMs',
+    'waitMs! <= retryAfterMs',
     'response',
   ),
   response(

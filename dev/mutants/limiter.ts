@@ -121,8 +121,8 @@ export const limiterMutants: Mutant[] = [
 
   conclusion(
     'reports the time of a decision that is not complete',
-    'const { decidedAt, ...known } = decided(',
-    'const known = decided(',
+    'const { decidedAt, ...known } = decisionOf(',
+    'const known = decisionOf(',
     'decide',
   ),
   conclusion(

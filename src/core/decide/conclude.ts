@@ -54,10 +54,6 @@ export function decisionOf(matches: Match[], states: StoreState[], decidedAt: nu
   for (const { fallback } of states) {
     if (fallback) return decidedInPart(matches, states, decidedAt)
   }
-  return decided(matches, states, decidedAt)
-}
-
-function decided(matches: Match[], states: StoreState[], decidedAt: number): Decision {
   const limits = limitStates(matches, states)
   let [allowed, isBanned] = [true, false]
   let retryAfterMs: number | null = 0
@@ -65,7 +61,7 @@ function decided(matches: Match[], states: StoreState[], decidedAt: number): Dec
     if (limit.mode !== 'enforce') continue
     allowed &&= limit.allowed
     if (limit.bannedForMs) isBanned = true
-    retryAfterMs = longer(retryAfterMs, limit.retryAfterMs)
+    if (!limit.allowed) retryAfterMs = longer(retryAfterMs, limit.retryAfterMs)
   }
   const reason = allowed ? 'within-limit' : isBanned ? 'banned' : 'limited'
   return { allowed, reason, retryAfterMs, limits, decidedAt }
@@ -77,7 +73,7 @@ function decided(matches: Match[], states: StoreState[], decidedAt: number): Dec
  */
 function decidedInPart(matches: Match[], states: StoreState[], at: number): Decision {
   const isKnown = (_: unknown, index: number) => isAnswered(states[index]!)
-  const { decidedAt, ...known } = decided(matches.filter(isKnown), states.filter(isAnswered), at)
+  const { decidedAt, ...known } = decisionOf(matches.filter(isKnown), states.filter(isAnswered), at)
   const others = states.filter(
     (state, index) => !isAnswered(state) && matches[index]!.policy.mode === 'enforce',
   )

@@ -6,7 +6,6 @@ import { StoreError } from '../base/errors.ts'
 import type { Soon } from '../base/when-known.ts'
 import type { StoreOptions } from '../connection/store.ts'
 import type { Match, Matched } from '../program/match.ts'
-import type { NameSubject } from '../program/subject.ts'
 import { conclude, decisionOf } from './conclude.ts'
 import type { DenialCache } from './denial-cache.ts'
 import { limitsOf, type PolicyLimit } from './limit.ts'
@@ -69,29 +68,20 @@ export function prepare(
     shieldKey &&
     mode === 'take' &&
     matches.some(({ policy, cost }) => policy.mode === 'enforce' && cost > 0)
-  if (!isShielded) return ask(matches, mode, slot, nameSubject)
+  if (!isShielded) return pendingOf(limitsOf(matches, slot, nameSubject), mode, slot)
   return shield(shieldKey).then((decision) =>
-    decision ? { decision, decidedBy: 'shield' } : ask(matches, mode, slot, nameSubject),
+    decision
+      ? { decision, decidedBy: 'shield' }
+      : pendingOf(limitsOf(matches, slot, nameSubject), mode, slot),
   )
 }
 
-function ask(
-  matches: Match[],
-  mode: Pending['mode'],
-  slot: string | undefined,
-  nameSubject: NameSubject,
-): Soon<Pending> {
-  const limits = limitsOf(matches, slot, nameSubject)
-  return limits instanceof Promise
-    ? limits.then((known) => pendingOf(known, mode, slot))
-    : pendingOf(limits, mode, slot)
-}
-
 function pendingOf(
-  limits: PolicyLimit[],
+  limits: Soon<PolicyLimit[]>,
   mode: Pending['mode'],
   slot: string | undefined,
-): Pending {
+): Soon<Pending> {
+  if (limits instanceof Promise) return limits.then((known) => pendingOf(known, mode, slot))
   const enforced: PolicyLimit[] = []
   let settles = false
   for (const limit of limits) {

@@ -114,18 +114,10 @@ export function compileMatcher(
   const finish = (view: RequestView, each: Soon<Met | Unmet>[], isFlat: boolean): Soon<Matched> => {
     for (const one of each) {
       if (one instanceof Promise) {
-        return Promise.all(each).then((known) => finishKnown(view, known, isFlat))
+        return Promise.all(each).then((known) => finish(view, known, isFlat))
       }
     }
-    return finishKnown(view, each as (Met | Unmet)[], isFlat)
-  }
-
-  const finishKnown = (
-    view: RequestView,
-    known: (Met | Unmet)[],
-    isFlat: boolean,
-  ): Soon<Matched> => {
-    const matched = matchedBy(isFlat ? (known as (Match | Unmet)[]) : known.flat())
+    const matched = matchedBy(isFlat ? (each as (Match | Unmet)[]) : (each as Met[]).flat())
     if (!shieldKey || !matched.policies.some(isMatch)) return matched
     return whenKnown(shieldKey(view), (shield) =>
       isComplete(shield) ? { ...matched, shield } : matched,
@@ -246,20 +238,14 @@ function compilePolicy(
     return met.length === 0 ? describe(readings) : () => refine!(met, describe, freeKeys)
   }
 
-  const meet = (view: RequestView): Soon<Match | Unmet> => {
-    const partitionKey = key(view)
-    return partitionKey instanceof Promise
-      ? partitionKey.then((known) => meetKnown(known, view))
-      : meetKnown(partitionKey, view)
-  }
-
-  const meetKnown = (partitionKey: Part[], view: RequestView): Soon<Match | Unmet> => {
-    if (isComplete(partitionKey)) {
-      return isConstant ? { policy, partitionKey, cost: otherwise } : meetBy(partitionKey, view)
+  const meet = (view: RequestView, parts: Soon<Part[]> = key(view)): Soon<Match | Unmet> => {
+    if (parts instanceof Promise) return parts.then((known) => meet(view, known))
+    if (isComplete(parts)) {
+      return isConstant ? { policy, partitionKey: parts, cost: otherwise } : meetBy(parts, view)
     }
-    const unmet = lackingOf(partitionKey, onMissingKey)
+    const unmet = lackingOf(parts, onMissingKey)
     if (unmet) return { policy, unmet: 'key', ...unmet }
-    return whenKnown(otherKey ? otherKey(view) : partitionKey, (other) => meetBy(other, view))
+    return whenKnown(otherKey ? otherKey(view) : parts, (other) => meetBy(other, view))
   }
 
   const meetQuota = (partitionKey: Part[], view: RequestView): Soon<Match> =>
@@ -284,7 +270,7 @@ function compilePolicy(
   // The origin may use any of the readings. So each selected quota is charged, at the highest cost, with the smallest plan and the
   // largest reserve.
   const meetEach = async (met: RequestView[]): Promise<Met | Unmet> => {
-    const each = await Promise.all(met.map(meet))
+    const each = await Promise.all(met.map((view) => meet(view)))
     const unmet = each.find((one) => !isMatch(one))
     if (unmet && (onMissingKey === 'refuse' || !each.some(isMatch))) return unmet
     const quotas = new Map<string, Match>()

@@ -40,26 +40,34 @@ export function decisionFields(
   return fields
 }
 
+type FieldsByName = Record<string, string>
+
 /** Makes a problem document (RFC 9457). */
-export function problem(
+export const problem = (
   status: number,
   members: { type?: string; title: string; detail?: string } & Record<string, unknown>,
-  headers: Record<string, string> = {},
+  headers: FieldsByName = {},
+): Response => respond({ type: 'about:blank', status, ...members }, headers)
+
+/** @param waitMs the wait of `Retry-After`. Defaults to none */
+function respond(
+  document: { status: number },
+  fields: FieldsByName,
+  waitMs: number | null = null,
 ): Response {
-  return new Response(JSON.stringify({ type: 'about:blank', status, ...members }), {
-    status,
-    headers: {
-      'Content-Type': 'application/problem+json',
-      'Cache-Control': 'no-store',
-      ...headers,
-    },
-  })
+  const headers: FieldsByName = {
+    'Content-Type': 'application/problem+json',
+    'Cache-Control': 'no-store',
+  }
+  if (waitMs) headers['Retry-After'] = `${seconds(waitMs)}`
+  for (const name in fields) headers[name] = fields[name]!
+  return new Response(JSON.stringify(document), { status: document.status, headers })
 }
 
 /** Returns `Retry-After` (RFC 9110, 10.2.3): the time before which the same request cannot pass. No field if that time is 0 or unknown. */
-export function retryAfter(decision: Decision): Record<string, string> {
+export function retryAfter(decision: Decision): FieldsByName {
   const waitMs = minimumWait(decision)
-  return waitMs ? { 'Retry-After': String(seconds(waitMs)) } : {}
+  return waitMs ? { 'Retry-After': `${seconds(waitMs)}` } : {}
 }
 
 const hasSlots = ({ unit }: LimitState) => unit === SLOTS
@@ -82,11 +90,10 @@ const PROBLEM_TYPES = 'https://iana.org/assignments/http-problem-types'
 const isBanned = ({ mode, bannedForMs }: LimitState) =>
   mode === 'enforce' && bannedForMs !== undefined
 
-function whyExceeded(decision: Decision): string {
-  const { reason, retryAfterMs } = decision
+function whyExceeded({ reason, retryAfterMs }: Decision, waitMs: number | null): string {
   if (reason === 'shielded') return `Too many requests at once. Try again in ${retryAfterMs} ms.`
   if (retryAfterMs === null) return 'This request costs more than the quota can ever hold.'
-  return minimumWait(decision)! < retryAfterMs
+  return waitMs! < retryAfterMs
     ? `Too many requests are in flight. Try again when one of them ends, or in ${retryAfterMs} ms.`
     : `Try again in ${retryAfterMs} ms.`
 }
@@ -105,7 +112,7 @@ function whyDenied({ missing, unreadable, unverified }: Lacking): string {
  * - 403 if a list denies the request, or if it lacks a value of a policy's key.
  * @param fields further header fields. Defaults to none
  */
-export function refusal(decision: Decision, fields: Record<string, string> = {}): Response {
+export function refusal(decision: Decision, fields: FieldsByName = {}): Response {
   if (decision.reason === 'denied') {
     const detail = whyDenied(decision.denied ?? {})
     return problem(403, { title: 'Forbidden', detail }, fields)
@@ -115,33 +122,34 @@ export function refusal(decision: Decision, fields: Record<string, string> = {})
     const detail = 'The rate limit could not be checked.'
     return problem(503, { type, title: 'Temporarily reduced capacity', detail }, fields)
   }
-  const { retryAfterMs, limits } = decision
-  if (decision.reason === 'banned') {
-    const bans = limits.filter(isBanned)
-    const rest = Math.max(...bans.map(({ bannedForMs }) => bannedForMs!))
-    return problem(
-      429,
-      {
-        type: `${PROBLEM_TYPES}#abnormal-usage-detected`,
-        title: 'Abnormal usage detected',
-        detail: `Too many requests were refused. All requests are refused for another ${rest} ms.`,
-        retryAfterMs,
-        'violated-policies': bans.map(({ policy }) => policy),
-      },
-      { ...retryAfter(decision), ...fields },
-    )
+  const isBan = decision.reason === 'banned'
+  const document = isBan ? banned(decision) : exceeded(decision)
+  return respond(document, fields, minimumWait(decision))
+}
+
+function banned({ limits, retryAfterMs }: Decision) {
+  const bans = limits.filter(isBanned)
+  const rest = Math.max(...bans.map(({ bannedForMs }) => bannedForMs!))
+  return {
+    type: `${PROBLEM_TYPES}#abnormal-usage-detected`,
+    status: 429,
+    title: 'Abnormal usage detected',
+    detail: `Too many requests were refused. All requests are refused for another ${rest} ms.`,
+    retryAfterMs,
+    'violated-policies': bans.map(({ policy }) => policy),
   }
-  const violated = limits.filter(isRefusing)
-  return problem(
-    429,
-    {
-      type: `${PROBLEM_TYPES}#quota-exceeded`,
-      title: 'Quota exceeded',
-      detail: whyExceeded(decision),
-      retryAfterMs,
-      // Unknown if the isolate or the shield refused the request.
-      ...(violated.length > 0 && { 'violated-policies': violated.map(({ policy }) => policy) }),
-    },
-    { ...retryAfter(decision), ...fields },
-  )
+}
+
+function exceeded(decision: Decision) {
+  const violated: string[] = []
+  for (const limit of decision.limits) if (isRefusing(limit)) violated.push(limit.policy)
+  return {
+    type: `${PROBLEM_TYPES}#quota-exceeded`,
+    status: 429,
+    title: 'Quota exceeded',
+    detail: whyExceeded(decision, minimumWait(decision)),
+    retryAfterMs: decision.retryAfterMs,
+    // Unknown if the isolate or the shield refused the request.
+    'violated-policies': violated.length > 0 ? violated : undefined,
+  }
 }

@@ -27,7 +27,8 @@ export function rateLimiter<E extends Env = any>(
   const limiter = createAppLimiter(options)
 
   return async function rateLimiter(c, next) {
-    const checked = await checkRequest(limiter, c.req.raw, runtimeOf(c))
+    const checking = checkRequest(limiter, c.req.raw, runtimeOf(c))
+    const checked = checking instanceof Promise ? await checking : checking
     const { decision, passes } = checked
     let response: Response
     if (passes) {

@@ -2,6 +2,7 @@ import type { Decision } from '../../core/base/decision.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import type { Limiter } from '../../core/create.ts'
 import type { ResponseHead } from '../../core/decide/settle.ts'
+import type { CheckedRequest } from '../../core/decided-request.ts'
 import { checkRequest } from '../../core/pipeline.ts'
 import { createAppLimiter } from './app-limiter.ts'
 import { variablesFor } from './variables.ts'
@@ -79,31 +80,29 @@ export function sluiceOf(limiter: Limiter): Sluice {
         waitUntil: waitUntil ?? ((promise: Promise<unknown>) => void promise.catch(() => {})),
       }
       const checked = await checkRequest(limiter, request, runtime)
-      const { decision, passes: allowed, finish, withFields, settle } = checked
-      return new Result({
-        allowed,
-        decision,
-        response: allowed ? undefined : await checked.refuse(),
-        finish,
-        withFields,
-        settle,
-      })
+      return new Result(checked, checked.passes ? undefined : await checked.refuse())
     },
   }
 }
 
 /** A class, because an object that is made with a getter of its own is slow. */
 class Result implements CheckResult {
-  declare readonly allowed: boolean
-  declare readonly decision: Decision
-  declare readonly response: Response | undefined
-  declare readonly finish: CheckResult['finish']
-  declare readonly withFields: CheckResult['withFields']
-  declare readonly settle: CheckResult['settle']
+  readonly #checked: CheckedRequest
+  readonly allowed: boolean
+  readonly decision: Decision
+  readonly response: Response | undefined
 
-  constructor(checked: Omit<CheckResult, 'headers'>) {
-    Object.assign(this, checked)
+  constructor(checked: CheckedRequest, response: Response | undefined) {
+    this.#checked = checked
+    this.allowed = checked.passes
+    this.decision = checked.decision
+    this.response = response
   }
+
+  // Functions of the result, which callers may take apart.
+  readonly finish: CheckResult['finish'] = (response) => this.#checked.finish(response)
+  readonly withFields: CheckResult['withFields'] = (response) => this.#checked.withFields(response)
+  readonly settle: CheckResult['settle'] = (head) => this.#checked.settle(head)
 
   get headers(): Headers {
     return this.withFields(new Response(null)).headers

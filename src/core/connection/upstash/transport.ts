@@ -10,7 +10,10 @@ import { StoreError } from '../../base/errors.ts'
  * - drops the HTTP status.
  */
 export function restSender(url: string, token: string): SendCommands {
-  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
+  const headers = new Headers({
+    Authorization: `Bearer ${token}`,
+    'Content-Type': 'application/json',
+  })
   const pipelineUrl = `${url.replace(/\/$/, '')}/pipeline`
   return async (commands, signal) => {
     const isOne = commands.length === 1

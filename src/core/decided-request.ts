@@ -1,0 +1,205 @@
+/** A request after its decision, and the settlement of its charges. */
+import type { Decision } from './base/decision.ts'
+import { type Soon, whenKnown } from './base/when-known.ts'
+import { withResolvers } from './base/with-resolvers.ts'
+import type { PolicyLimit } from './decide/limit.ts'
+import { observe } from './decide/observed.ts'
+import type { LimiterParts, Outcome, Rules } from './decide/question.ts'
+import {
+  type Charges,
+  holdsSlots,
+  type Kept,
+  type ResponseHead,
+  readsBody,
+  settle,
+  takeMore,
+} from './decide/settle.ts'
+import type { Verified } from './decide/verified.ts'
+import type { Limiter, Stages } from './feature.ts'
+import type { Matched } from './program/match.ts'
+import type { RequestView, RuntimeContext } from './request/view.ts'
+import { whenEnded } from './respond/body-end.ts'
+import { withCors } from './respond/cors.ts'
+import { withChanged } from './respond/own-fields.ts'
+import { refuse } from './respond/refusal.ts'
+import { decisionFields, refusal, withDecisionFields } from './respond/response.ts'
+import type { Speculative } from './speculative.ts'
+
+/** What is known of a request when it is decided. */
+export interface Circumstances {
+  limiter: Limiter
+  rules: Rules
+  parts: LimiterParts
+  view: RequestView
+  /** Set for a request of `sluice verify`. */
+  verified: Verified | undefined
+  /** Resolves when the client has gone, where the request has no signal for it. */
+  closed: RuntimeContext['closed']
+  /** ms since the epoch */
+  startedAt: number
+}
+
+/** A request after its decision. */
+export interface CheckedRequest {
+  readonly decision: Decision
+  readonly view: RequestView
+  /** The call of the origin that began before the decision, if there was one. */
+  readonly speculative?: Speculative | undefined
+  /** True if the request may pass: it is admitted, and Sluice does not answer it itself. */
+  readonly passes: boolean
+  /** True if the cost is in the body of the response. */
+  readonly isRead: boolean
+  /** Makes the response to a request that does not pass, with the fields of the decision. */
+  refuse(): Soon<Response>
+  /** Adds the fields of the decision to the response to an admitted request, and settles charges by it. Call it once. */
+  finish(response: Response): Response
+  /** Adds the fields of the decision to a response, and settles nothing. */
+  withFields(response: Response): Response
+  /** Settles charges without a `Response`, for servers that write their own. */
+  settle(head: ResponseHead): void
+}
+
+/** A request that the limiter has decided. A class, so that a request makes no function that it does not call. */
+export class DecidedRequest implements CheckedRequest {
+  readonly #circumstances: Circumstances
+  readonly #matched: Matched
+  readonly #outcome: Outcome
+  readonly #settled: Settled | undefined
+  /** The decision as the client is told it. */
+  readonly #told: Decision
+  readonly decision: Decision
+  readonly view: RequestView
+  readonly speculative: Speculative | undefined
+  readonly passes: boolean
+  readonly isRead: boolean
+
+  /** Reports the decision. */
+  constructor(
+    circumstances: Circumstances,
+    matched: Matched,
+    outcome: Outcome,
+    speculative?: Speculative,
+  ) {
+    const { limiter, parts, view, verified } = circumstances
+    const { decision } = outcome
+    const { stages, log } = limiter
+    if (parts.observed) observe(parts, matched, outcome, view, view, verified !== undefined)
+    for (const { mode, allowed, policy } of decision.limits) {
+      if (mode === 'shadow' && !allowed) {
+        log('shadow-refused', policy, 'a shadow policy would have refused a request')
+      }
+    }
+    this.#circumstances = circumstances
+    this.#matched = matched
+    this.#outcome = outcome
+    this.#told = (!decision.allowed && stages.told?.(decision)) || decision
+    this.decision = decision
+    this.view = view
+    this.speculative = speculative
+    this.passes = decision.allowed && (!verified || verified.through)
+    // A request that Sluice answers has no response by which its charges could be settled.
+    const charges = verified && !this.passes ? undefined : outcome.charges
+    this.#settled = charges && settleLater(charges, parts, view.waitUntil, stages.meter)
+    this.isRead =
+      charges !== undefined && [...charges.keys()].some(({ policy }) => readsBody(policy))
+    if (!this.passes) speculative?.cancel()
+  }
+
+  refuse(): Soon<Response> {
+    const { limiter, rules, view, verified } = this.#circumstances
+    const { config, stages, log } = limiter
+    if (this.decision.allowed) {
+      return this.withFields(new Response(null, { status: 204, headers: noStore }))
+    }
+    const told = this.#told
+    const standard = refusal(told, decisionFields(told, config))
+    const context = () => view.context
+    const refusing = refuse(told, view.request, rules.config, stages, log, context, standard)
+    return whenKnown(refusing, (answer) => {
+      if (answer !== standard) return this.withFields(answer)
+      const complete = config.cors ? this.#withCors(answer) : answer
+      return verified ? this.#withReport(complete) : complete
+    })
+  }
+
+  finish(response: Response): Response {
+    const settled = this.#settled
+    return this.withFields(
+      settled ? settled.withResponse(response, this.view.request.method) : response,
+    )
+  }
+
+  withFields(response: Response): Response {
+    const { limiter, verified } = this.#circumstances
+    let complete = response
+    // The constructor of `Response` refuses the status of an upgrade, outside of Workers, and that of `Response.error()`.
+    const { status, webSocket } = response as Response & { webSocket?: unknown }
+    if (status >= 200 || webSocket) {
+      const marked = this.#outcome.mark?.(response) ?? response
+      complete = this.#withCors(withDecisionFields(marked, this.#told, limiter.config))
+    }
+    return verified ? this.#withReport(complete) : complete
+  }
+
+  settle(head: ResponseHead): void {
+    this.#settled?.now(head)
+  }
+
+  #withCors(response: Response): Response {
+    const { config } = this.#circumstances.limiter
+    // Deno cannot read the field after an upgrade.
+    const origin = (config.cors && this.view.request.headers.get('origin')) ?? undefined
+    return withCors(response, origin, config, { own: !this.passes })
+  }
+
+  /** Adds the report to `sluice verify`. */
+  #withReport(response: Response): Response {
+    const { verified, view } = this.#circumstances
+    const fields = verified!.fields(this.#outcome, this.#matched, view, response.headers)
+    return withChanged(response, (headers) => {
+      for (const name in fields) headers.set(name, fields[name]!)
+    })
+  }
+}
+
+const noStore = { 'Cache-Control': 'no-store' }
+
+/** The charges of one request that depend on its response. */
+export interface Settled {
+  now: (head: ResponseHead, kept?: Kept) => void
+  withResponse: (response: Response, method: string) => Response
+}
+
+/** Prepares to settle charges after the response. Calls `waitUntil` immediately, so that they are settled even if the client disconnects. */
+export function settleLater(
+  charges: Charges,
+  { store, onStoreError }: LimiterParts,
+  waitUntil: RuntimeContext['waitUntil'],
+  meter: Stages['meter'],
+): Settled {
+  const { promise, resolve } = withResolvers<void>()
+  waitUntil(promise)
+  let isSettled = false
+  const now = ({ status, headers }: ResponseHead, kept?: Kept) => {
+    if (isSettled) return // A second refund would return units of other requests.
+    isSettled = true
+    const settling = settle(charges, store, { status, headers }, waitUntil, kept)
+    resolve(settling.catch(onStoreError))
+  }
+  const take = (limit: PolicyLimit) => takeMore(limit, charges, store, waitUntil)
+  return {
+    now,
+    withResponse(response: Response, method: string): Response {
+      const { status, headers } = response
+      const limits = [...charges.keys()]
+      const end = (kept?: Kept) => now({ status, headers }, kept)
+      // Servers discard the body of a response to HEAD, so `whenEnded` would never call back.
+      const isSent = method !== 'HEAD'
+      const metered = meter?.(response, { limits, isSent, take, end })
+      if (metered) return metered
+      if (isSent && limits.some(holdsSlots)) return whenEnded(response, end)
+      now(response)
+      return response
+    },
+  }
+}
