@@ -140,8 +140,8 @@ export const limiterMutants: Mutant[] = [
 
   fallback(
     'learns from a replayed reply',
-    "if (replayed || limit.policy.onStoreError !== 'local') continue",
-    "if (limit.policy.onStoreError !== 'local') continue",
+    "if (replayed || policy.onStoreError !== 'local') continue",
+    "if (policy.onStoreError !== 'local') continue",
     'decide',
   ),
   fallback(

@@ -1,7 +1,7 @@
 /** A circuit breaker. While the store fails repeatedly, calls fail at once instead of each waiting for its deadline. */
 import { isLate, isWithin, systemClock } from '../base/clock.ts'
 import { StoreError, type StoreErrorCode } from '../base/errors.ts'
-import { LATE_MS, type StoreOptions, type StoreRequest } from './store.ts'
+import { DEADLINE_MS, LATE_MS, type StoreOptions, type StoreRequest } from './store.ts'
 
 /** The number of consecutive failures that opens the circuit. */
 const THRESHOLD = 5
@@ -25,14 +25,19 @@ export interface BreakerOptions {
 /** A call with more limits than this may be slow although the store is healthy, so its duration is not watched. */
 const MAX_ROWS = 128
 
+/** A call. */
+export interface Call {
+  /** When its caller stops waiting, ms since the epoch. */
+  until: number
+  isOver: boolean
+  /** Ends it, with its reply or its error. */
+  end: (reply: unknown) => void
+}
+
 export interface Breaker {
   isOpen(): boolean
-  /** Begins a call. @returns a function for its reply, or its error; `undefined` if the circuit is open */
-  begin(
-    lists: StoreRequest[][],
-    options: StoreOptions,
-    now: number,
-  ): ((reply: unknown) => void) | undefined
+  /** Begins a call. @returns `undefined` if the circuit is open */
+  begin(lists: StoreRequest[][], options: StoreOptions, now: number): Call | undefined
 }
 
 /**
@@ -70,33 +75,44 @@ export function createBreaker({ clock = systemClock, onOpen, onClose }: BreakerO
   const isOpen = (now = clock()) =>
     opened !== undefined && (holds(opened, now) || holds(trial, now))
 
-  function begin(lists: StoreRequest[][], { deadlineMs, later }: StoreOptions, now: number) {
+  function begin(
+    lists: StoreRequest[][],
+    { deadlineMs = DEADLINE_MS, alarm }: StoreOptions,
+    now: number,
+  ): Call | undefined {
     const isTrial = opened !== undefined
     if (isTrial) {
       if (isOpen(now)) return undefined
-      trial = { from: now, until: now + Math.min(MAX_TRIAL_MS, Math.max(HOLD_MS, deadlineMs ?? 0)) }
+      trial = { from: now, until: now + Math.min(MAX_TRIAL_MS, Math.max(HOLD_MS, deadlineMs)) }
     }
+    const until = now + deadlineMs
     let isSlow = false
+    /** Counts a failure at the deadline. */
+    const overdue = () => {
+      if (isLate(clock() - until) || !isSmall(lists)) return
+      isSlow = true
+      failed('timeout')
+    }
     let timer: ReturnType<typeof setTimeout> | undefined
-    if (deadlineMs !== undefined && isSmall(lists)) {
-      /** Counts a failure at the deadline. */
-      const overdue = () => {
-        if (isLate(clock() - now - deadlineMs)) return
-        isSlow = true
-        failed('timeout')
-      }
-      if (later) later(deadlineMs, overdue)
-      else timer = setTimeout(overdue, deadlineMs)
+    if (alarm) {
+      alarm.ms = deadlineMs
+      alarm.ring = overdue
+    } else timer = setTimeout(overdue, deadlineMs)
+    const call: Call = {
+      until,
+      isOver: false,
+      end(reply) {
+        call.isOver = true
+        clearTimeout(timer)
+        if (isTrial) trial = undefined
+        if (isAnswer(reply)) return succeeded()
+        const error = Array.isArray(reply) ? reply[0] : reply
+        const code = error instanceof StoreError ? error.code : 'internal'
+        const isBusy = code === 'timeout' && isLate(clock() - until - LATE_MS)
+        if (!isSlow && !isBusy) failed(code)
+      },
     }
-    return (reply: unknown) => {
-      clearTimeout(timer)
-      if (isTrial) trial = undefined
-      if (isAnswer(reply)) return succeeded()
-      const error = Array.isArray(reply) ? reply[0] : reply
-      const code = error instanceof StoreError ? error.code : 'internal'
-      const overdueMs = deadlineMs === undefined ? 0 : clock() - now - deadlineMs - LATE_MS
-      if (!isSlow && !(code === 'timeout' && isLate(overdueMs))) failed(code)
-    }
+    return call
   }
 
   return { isOpen: () => isOpen(), begin }

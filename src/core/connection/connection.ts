@@ -3,8 +3,10 @@ import { systemClock } from '../base/clock.ts'
 import { StoreError } from '../base/errors.ts'
 import { isCloudflare } from '../base/runtime.ts'
 import { withResolvers } from '../base/with-resolvers.ts'
-import { type BreakerOptions, createBreaker } from './breaker.ts'
+import { type BreakerOptions, type Call, createBreaker } from './breaker.ts'
 import {
+  type Alarm,
+  DEADLINE_MS,
   LATE_MS,
   type Store,
   type StoreOptions,
@@ -31,7 +33,6 @@ export interface HoldRule {
 export const HOLD: HoldRule = { lists: 2, periodMs: 4, ms: 1 }
 /** If a batch is open for longer, the request that opened it may have been killed, ms. */
 const MAX_OPEN_MS = 50
-const DEADLINE_MS = 300
 /** A request is known to live this long after the deadline of its call, ms. */
 const GONE_MS = 500
 /** The hint of a `timeout` whose list was never sent, so that nothing was charged. */
@@ -89,23 +90,18 @@ export function connect(
   const breaker = createBreaker({ clock, ...options })
   /** Batches that are not sent yet. */
   const open = new Set<Batch>()
-  /** The calls in flight. A call of a cancelled request never ends, so each call counts only until its deadline. */
-  const calls = new Set<{ until: number }>()
+  /** The latest calls. A call of a cancelled request never ends, so each call counts only until its deadline. */
+  const calls = new Set<Call>()
   /** The lists that have left in the latest period with a call, and in the one before it. */
   let latest = { period: 0, lists: 0, before: 0 }
 
-  /** Begins a call for which later lists wait. @returns a function for its reply */
+  /** Begins a call for which later lists wait. @returns `undefined` if the circuit is open */
   function begin(lists: StoreRequest[][], options: StoreOptions, now: number) {
     latest = periodAt(now)
     latest.lists += lists.length
-    const ended = breaker.begin(lists, options, now)
-    if (!ended) return undefined
-    const call = { until: now + (options.deadlineMs ?? DEADLINE_MS) }
-    calls.add(call)
-    return (reply: unknown) => {
-      calls.delete(call)
-      ended(reply)
-    }
+    const call = breaker.begin(lists, options, now)
+    if (call) calls.add(call)
+    return call
   }
 
   function periodAt(now: number) {
@@ -114,25 +110,25 @@ export function connect(
     return { period, lists: 0, before: latest.period === period - 1 ? latest.lists : 0 }
   }
 
-  function isIdle(now: number): boolean {
-    for (const call of calls) if (call.until <= now) calls.delete(call)
-    return calls.size === 0 && open.size === 0
-  }
-
   function join(
     entry: Entry,
     now: number,
     waitUntil: NonNullable<StoreOptions['waitUntil']>,
-    rescue: typeof inTurn,
+    alarm: Alarm | undefined,
   ) {
     for (const batch of open) {
       if (!fits(entry, batch, now)) continue
       batch.entries.push(entry)
       batch.limits += entry.limits
       batch.length += entry.length
-      rescue(Math.min(MAX_OPEN_MS, entry.deadlineMs / 2), () => {
+      const ms = Math.min(MAX_OPEN_MS, entry.deadlineMs / 2)
+      const rescue = () => {
         if (open.has(batch)) waitUntil(send(batch))
-      })
+      }
+      if (alarm && !given) {
+        alarm.ms = ms
+        alarm.ring = rescue
+      } else later(ms, rescue)
       return
     }
     const { limits, length } = entry
@@ -158,12 +154,12 @@ export function connect(
     const lists = entries.flatMap((entry) => entry.lists)
     const onCall = listenersOf(entries)
     const options = { deadlineMs, ...(onCall && { onCall }) }
-    const ended = begin(lists, options, now)
-    let replies: StoreResult[] = lists.map(() => new StoreError(ended ? 'timeout' : 'circuit-open'))
-    if (ended) {
+    const call = begin(lists, options, now)
+    let replies: StoreResult[] = lists.map(() => new StoreError(call ? 'timeout' : 'circuit-open'))
+    if (call) {
       const deciding = store.decideEach(lists, options).catch((): StoreResult[] => [])
       replies = await within(deadlineMs + LATE_MS, deciding, replies)
-      ended(replies)
+      call.end(replies)
     }
     const repliedAt = clock()
     for (const entry of entries) {
@@ -173,29 +169,27 @@ export function connect(
     }
   }
 
-  /**
-   * Begins a call if lists have none to share; otherwise they join a batch.
-   * @returns a function for the reply of the call, or the results of the batch
-   */
+  /** Begins a call if lists have none to share; otherwise they join a batch, and get its results. */
   function beginOrJoin(
     lists: StoreRequest[][],
     options: StoreOptions,
-  ): ((reply: unknown) => void) | Promise<StoreResult[]> {
+  ): Call | Promise<StoreResult[]> {
     const { waitUntil, idempotency, now: time, deadlineMs = DEADLINE_MS, onCall } = options
     const now = clock()
     const isShared = batching && waitUntil !== undefined && !idempotency && time === undefined
     if (isShared) {
       for (const batch of open) if (batch.staleAt <= now) waitUntil(send(batch))
-      if (!isIdle(now)) {
+      for (const call of calls) if (call.isOver || call.until <= now) calls.delete(call)
+      if (calls.size > 0 || open.size > 0) {
         const { promise, resolve } = withResolvers<StoreResult[]>()
         const until = now + deadlineMs
         const entry = { lists, ...sizeOf(lists), deadlineMs, until, onCall, answer: resolve }
-        join(entry, now, waitUntil, given ?? options.later ?? inTurn)
+        join(entry, now, waitUntil, options.alarm)
         return promise
       }
     }
-    const ended = isShared ? begin(lists, options, now) : breaker.begin(lists, options, now)
-    return ended ?? Promise.resolve(lists.map(() => new StoreError('circuit-open')))
+    const call = isShared ? begin(lists, options, now) : breaker.begin(lists, options, now)
+    return call ?? Promise.resolve(lists.map(() => new StoreError('circuit-open')))
   }
 
   return {
@@ -204,7 +198,7 @@ export function connect(
       const begun = beginOrJoin([requests], options)
       if (begun instanceof Promise) return begun.then(replyOf)
       const deciding = store.decide(requests, options)
-      deciding.then(begun, begun)
+      deciding.then(begun.end, begun.end)
       return deciding
     },
     async decideEach(lists, options = {}) {
@@ -212,7 +206,7 @@ export function connect(
       const begun = beginOrJoin(lists, options)
       if (begun instanceof Promise) return begun
       const deciding = store.decideEach(lists, options)
-      deciding.then(begun, begun)
+      deciding.then(begun.end, begun.end)
       return deciding
     },
   }

@@ -2,6 +2,8 @@
 import { isLate, systemClock } from '../base/clock.ts'
 import { asStoreError, StoreError } from '../base/errors.ts'
 import {
+  type Alarm,
+  DEADLINE_MS,
   LATE_MS,
   type Store,
   type StoreOptions,
@@ -11,7 +13,6 @@ import {
 
 /** Extra time for a request to receive the late reply, ms: another request may have sent the call and must pass the reply on. */
 const MARGIN_MS = 1_000
-const DEADLINE_MS = 300
 
 /** No answer within the deadline. */
 export class Timeout extends StoreError {
@@ -24,18 +25,13 @@ export class Timeout extends StoreError {
   }
 }
 
-interface Task {
-  ms: number
-  run: () => void
-}
-
 /**
  * A store that answers within the caller's deadline. Defaults to 300 ms.
  *
  * After the deadline the call runs for up to five more seconds. The error is a `Timeout`, with the late reply.
  *
  * A busy isolate runs overdue timers before it reads replies that have already arrived. A timer that fires late therefore waits once
- * more: as long as its delay, at most as long as the deadline. The tasks of inner layers (`StoreOptions.later`) use the same timer.
+ * more: as long as its delay, at most as long as the deadline. The alarm of an inner layer uses the same timer.
  */
 export function withDeadline(store: Store, clock: () => number = systemClock): Store {
   /** Settles as the call does, or as `atDeadline` does if the call has no result in time. */
@@ -43,27 +39,23 @@ export function withDeadline(store: Store, clock: () => number = systemClock): S
     deciding: Promise<Result>,
     waitMs: number,
     atDeadline: () => Result | Promise<Result>,
-    tasks: Task[] = [],
+    alarm?: Alarm,
   ): Promise<Result> {
     return new Promise((resolve, reject) => {
       const start = clock()
+      let dueMs = alarm?.ring ? alarm.ms : waitMs
       const end = () => resolve(atDeadline())
-      let timer: ReturnType<typeof setTimeout>
-      /** Waits for the next task, or for the deadline. */
-      function wait(passedMs: number) {
-        let dueMs = waitMs
-        for (const { ms } of tasks) if (ms < dueMs) dueMs = ms
-        timer = setTimeout(run, dueMs - passedMs, dueMs)
-      }
-      function run(dueMs: number) {
-        for (const task of tasks.filter(({ ms }) => ms <= dueMs)) task.run()
-        tasks = tasks.filter(({ ms }) => ms > dueMs)
+      const due = () => {
+        alarm?.ring?.()
+        alarm = undefined
         const lateMs = clock() - start - dueMs
-        if (dueMs < waitMs) wait(dueMs + Math.max(0, lateMs))
-        else if (isLate(lateMs)) timer = setTimeout(end, Math.min(lateMs, waitMs))
+        if (dueMs < waitMs) {
+          timer = setTimeout(due, waitMs - dueMs - Math.max(0, lateMs))
+          dueMs = waitMs
+        } else if (isLate(lateMs)) timer = setTimeout(end, Math.min(lateMs, waitMs))
         else end()
       }
-      wait(0)
+      let timer = setTimeout(due, dueMs)
       deciding.then(
         (result) => {
           clearTimeout(timer)
@@ -91,11 +83,10 @@ export function withDeadline(store: Store, clock: () => number = systemClock): S
   return {
     decide(requests, options = {}) {
       const { deadlineMs = DEADLINE_MS } = options
-      const tasks: Task[] = []
-      const later = (ms: number, run: () => void) => void tasks.push({ ms, run })
-      const deciding = store.decide(requests, { ...options, deadlineMs, later })
+      const alarm: Alarm = { ms: deadlineMs }
+      const deciding = store.decide(requests, { ...options, deadlineMs, alarm })
       const atDeadline = () => Promise.reject(new Timeout(lateOf(deciding, options)))
-      return inTime<StoreReply>(deciding, deadlineMs, atDeadline, tasks)
+      return inTime<StoreReply>(deciding, deadlineMs, atDeadline, alarm)
     },
 
     decideEach(lists, options = {}) {

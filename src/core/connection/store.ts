@@ -179,8 +179,16 @@ export interface Idempotency {
 export const isRefundable = ({ cost, terms }: Limit, { waitMs }: StoreState): boolean =>
   cost > 0 && !(waitMs && terms.algorithm === 'sliding-log')
 
+/** How long a caller waits if it does not say so, ms. */
+export const DEADLINE_MS = 300
 /** How long a call may run after its deadline, so that its late reply can be used, ms. */
 export const LATE_MS = 5_000
+
+/** What an inner layer does if the caller still waits after `ms`, at most its deadline. It sets both fields. */
+export interface Alarm {
+  ms: number
+  ring?: () => void
+}
 
 /** One HTTP request to the store. */
 export interface StoreCall {
@@ -197,16 +205,15 @@ export interface StoreCall {
 export interface StoreOptions {
   /** The time of the decision, ms since the epoch. Defaults to the clock of the store. */
   now?: number
-  /** How long the caller waits for the reply, ms. The call may run `LATE_MS` longer. */
+  /** How long the caller waits for the reply, ms. The call may run `LATE_MS` longer. Defaults to `DEADLINE_MS`. */
   deadlineMs?: number
   idempotency?: Idempotency
   /** Keeps the isolate alive after the request ends. Required for a call to join a batch. */
   waitUntil?: (promise: Promise<unknown>) => void
   /**
-   * Runs a task after `ms`, at most the deadline, unless the call has ended. It uses the timer of the caller's deadline: another timer
-   * would cost a request 10 µs. Absent if several callers share the call.
+   * Rings on the timer of the caller's deadline: another timer would cost a request 10 µs. Absent if several callers share the call.
    */
-  later?: (ms: number, task: () => void) => void
+  alarm?: Alarm
   /** Called for each HTTP request that is sent for this caller. Its numbers change until the request ends. */
   onCall?: (call: StoreCall) => void
   /** Lets `onStoreError` of the policies answer if the database does not. Defaults to an error. */

@@ -58,11 +58,12 @@ export function withFallback(
       for (let at = 0; at < limits.length; at += 1) {
         const limit = limits[at]!
         const state = own[at]!
-        if (!hasPolicy(limit) || limit.policy.mode !== 'enforce') continue
+        const { policy } = limit as Partial<PolicyLimit>
+        if (policy?.mode !== 'enforce') continue
         if (isDenial && !state.allowed)
-          denialCache?.keep(limit, state, decidedAt, sentAt, receivedAt)
+          denialCache?.keep(limit as PolicyLimit, state, decidedAt, sentAt, receivedAt)
         // A replay has the states of the first call.
-        if (replayed || limit.policy.onStoreError !== 'local') continue
+        if (replayed || policy.onStoreError !== 'local') continue
         local.learn(limit, state, state.decidedAt ?? decidedAt, receivedAt)
       }
     }
@@ -178,7 +179,7 @@ export function withFallback(
 
   const layer: Store = {
     async decide(requests, options = {}) {
-      for (const request of requests) if (isFallen(request)) return correct(requests, options)
+      if (!options.fallback && requests.some(isFallen)) return correct(requests, options)
       const sentAt = Date.now()
       let reply: StoreReply
       try {
@@ -215,12 +216,11 @@ export function withFallback(
 
 const isAllowed = ({ allowed }: StoreState) => allowed
 
-const hasPolicy = (limit: Limit): limit is PolicyLimit => 'policy' in limit
-
 /** The fallback of an enforced limit. */
 function fallbackOf(limit: Limit, isLocal: boolean): Fallback | undefined {
-  if (!hasPolicy(limit) || limit.policy.mode !== 'enforce') return undefined
-  return isLocal ? 'local' : limit.policy.onStoreError
+  const { policy } = limit as Partial<PolicyLimit>
+  if (policy?.mode !== 'enforce') return undefined
+  return isLocal ? 'local' : policy.onStoreError
 }
 
 const isFallen = (request: StoreRequest): request is Correction =>

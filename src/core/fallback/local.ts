@@ -224,14 +224,20 @@ export function createLocalStore(
     },
 
     learn(limit, state, decidedAt, receivedAt) {
-      const { terms, cost, floor = 0, values } = resized(limit, state.limit)
+      const {
+        terms,
+        cost,
+        floor = 0,
+        values,
+      } = limit.override ? resized(limit, state.limit) : limit
       const key = keyOf(limit)
       const { bannedForMs = 0, overriddenForMs = 0 } = state
       const waitMs = Math.max(state.resetAfterMs, bannedForMs, overriddenForMs)
       // A full quota needs no entry: without one it counts as full.
       const entry = waitMs === 0 ? entries.get(key) : entries.getOrAdd(key, receivedAt)
       if (!entry || (entry.reply && isNewer(entry.reply, state, decidedAt, receivedAt))) return
-      if (!entry.isOwn || entry.runOut <= receivedAt) entries.setState(entry, undefined, 0)
+      const isOwn = entry.isOwn && entry.runOut > receivedAt
+      if (entry.runOut > 0 && !isOwn) entries.setState(entry, undefined, 0)
       if (!entry.state) {
         entry.isOwn = false
         entry.localUnits = 0

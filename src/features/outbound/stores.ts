@@ -78,12 +78,12 @@ export function turnStores(
 
   async function turn(ask: TurnAsk | TurnReport): Promise<Turn> {
     const list: StoreRequest[] = [{ mode: 'peek', limits: ask.limits }]
-    const end = breaker.begin([list], { deadlineMs }, Date.now())
-    if (!end) throw new StoreError('circuit-open')
+    const call = breaker.begin([list], { deadlineMs }, Date.now())
+    if (!call) throw new StoreError('circuit-open')
     let isLate = false
     const answer = give(ask).then(
       (turn) => {
-        end(turn)
+        call.end(turn)
         // Nobody waits for this turn any more.
         if (isLate && ask.do === 'take')
           void giveUp({ decide }, ask.limits, turn, ask.waitMs).catch(() => {})
@@ -91,7 +91,7 @@ export function turnStores(
       },
       (thrown) => {
         const error = asStoreError(thrown)
-        end(error)
+        call.end(error)
         throw error
       },
     )

@@ -9,6 +9,7 @@ import {
   waits as parts,
   places,
 } from '../../core/connection/upstash/script-text.ts'
+import { newScript } from '../../core/connection/upstash/sets.ts'
 import type { MakeCalls } from '../../core/connection/upstash/upstash.ts'
 import type { WaitingRoom } from './room.ts'
 import { longestWait, mayWait, placed, waits } from './waits.ts'
@@ -20,7 +21,7 @@ const driver = () => lua.decide.flatMap((piece, index) => [piece, parts[index] ?
 export const waitingCalls =
   (room: WaitingRoom): MakeCalls =>
   (features) => {
-    const script = { text: generalScript([...features, places], driver()), sha: undefined }
+    const script = newScript(generalScript([...features, places], driver()))
     return (pack, now, namespace) => {
       const requests = joined(pack.lists)
       if (!requests.some(mayWait)) return undefined

@@ -40,7 +40,7 @@ export function statedBy(
 ): QuotaState {
   const algorithm = terms.algorithm as keyof typeof algorithms
   const decide = algorithms[algorithm]
-  const smaller = withFloor(algorithm, terms, floor)
+  const smaller = floor ? withFloor(algorithm, terms, floor) : terms
   const { remaining, resetAfterMs, nextAfterMs } = decide(now, smaller, 0, stored)
   const retryAfterMs = allowed ? 0 : decide(now, smaller, cost, stored).retryAfterMs
   // The whole quota is available from the run-out of the state on. Without a state every wait is 0, or there is none.

@@ -5,7 +5,10 @@ export const slidingWindow: QuotaAlgorithm = (now, { limit, windowMs: window }, 
   const at = Math.max(now, state?.time ?? now)
   const start = at - (at % window)
   const left = start + window - at
-  const [current, previous] = shift(state, start, window)
+  const [first = 0, second = 0] = state?.numbers ?? []
+  const age = state ? start - state.time : 0
+  const current = age === 0 ? first : 0
+  const previous = age === 0 ? second : age === window ? first : 0
 
   /** ms from `now` until `units` fit, with `used` units in the current window. */
   const wait = (units: number, used: number): number => {
@@ -30,15 +33,4 @@ export const slidingWindow: QuotaAlgorithm = (now, { limit, windowMs: window }, 
     nextAfterMs: remaining < limit ? wait(remaining + 1, count) : 0,
     ...(count > current && { state: { time: start, numbers: [count, previous] } }),
   }
-}
-
-/** The two counters for the window that starts at `start`. */
-function shift(
-  state: { time: number; numbers: number[] } | undefined,
-  start: number,
-  window: number,
-) {
-  const [current = 0, previous = 0] = state?.numbers ?? []
-  if (state?.time === start) return [current, previous] as const
-  return state?.time === start - window ? ([0, current] as const) : ([0, 0] as const)
 }

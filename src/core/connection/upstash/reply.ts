@@ -14,7 +14,7 @@ export function decode(
   if (typeof reply !== 'string') return undefined
   const texts = reply.split(' ')
   const decidedAt = Number(TIME.exec(texts[0]!)?.[1])
-  if (!isWhole(decidedAt)) return undefined
+  if (!Number.isSafeInteger(decidedAt)) return undefined
   const mark = idempotency && texts[1] // of a replay
   if (idempotency && mark !== '0' && mark !== '1') return undefined
   let next = idempotency ? 2 : 1
@@ -30,8 +30,6 @@ export function decode(
 
 /** The time, and from the general script the number of commands, which `bill.ts` reads. */
 const TIME = /^(\d{1,16})(?::\d+)?$/
-const isWhole = (value: unknown): value is number =>
-  Number.isSafeInteger(value) && (value as number) >= 0
 
 /** Decodes the reply to one request: the limits of operators, a part for each limit, the rest of each ban. Each part ends with `;`. */
 function requestStates(text: string, request: StoreRequest, now: number): QuotaState[] | undefined {
@@ -56,10 +54,11 @@ function requestStates(text: string, request: StoreRequest, now: number): QuotaS
 
 /** False for numbers that no state gives: those of a state that has run out are negative, and doubles above 2^53 are not exact. */
 const isSound = ({ remaining, retryAfterMs, resetAfterMs, nextAfterMs }: QuotaState) =>
-  isWhole(remaining) &&
-  (retryAfterMs === null || isWhole(retryAfterMs)) &&
-  isWhole(resetAfterMs) &&
-  isWhole(nextAfterMs)
+  Math.min(remaining, retryAfterMs ?? 0, resetAfterMs, nextAfterMs) >= 0 &&
+  Number.isSafeInteger(remaining) &&
+  Number.isSafeInteger(retryAfterMs ?? 0) &&
+  Number.isSafeInteger(resetAfterMs) &&
+  Number.isSafeInteger(nextAfterMs)
 
 /** A mark, which is `+` if the cost fits, and the stored state: time, life, and one or two numbers. Without a state only the mark. */
 const STATE = /^([+-])(?:(\d{1,16}):(\d{1,16}):(\d{1,16})(?::(\d{1,16}))?)?$/
@@ -87,7 +86,8 @@ function plainState(part: string, limit: Limit, now: number): QuotaState | undef
   if (time) {
     const hasTwo = usedBefore !== undefined
     const end = Number(time) + Number(life)
-    if (hasTwo !== (algorithm === 'sliding-window') || !isWhole(end) || end <= now) return undefined
+    if (hasTwo !== (algorithm === 'sliding-window') || !Number.isSafeInteger(end) || end <= now)
+      return undefined
     const numbers = hasTwo ? [Number(used), Number(usedBefore)] : [Number(used)]
     state = { time: Number(time), end, numbers }
   }
@@ -109,7 +109,8 @@ function stateOf(
   if (!units) return plainState(part, limit, now)
   const [size, overriddenForMs] = [Number(units), Number(rest)]
   const state = plainState(part, resized(limit, size), now)
-  if (!state || !isWhole(size) || !isWhole(overriddenForMs)) return undefined
+  if (!state || !Number.isSafeInteger(size) || !Number.isSafeInteger(overriddenForMs))
+    return undefined
   return { ...state, limit: size, overriddenForMs }
 }
 
@@ -119,7 +120,7 @@ type Four = [number, number, number, number]
 function withBan(state: QuotaState, part: string): QuotaState | undefined {
   const ban = BAN.exec(part)
   const bannedForMs = Number(ban?.[1])
-  if (!isWhole(bannedForMs)) return undefined
+  if (!Number.isSafeInteger(bannedForMs)) return undefined
   if (bannedForMs === 0) return state
   const { retryAfterMs } = state
   const wait = retryAfterMs === null ? null : Math.max(retryAfterMs, bannedForMs)

@@ -2,7 +2,7 @@
 import { hasOwnKey } from '../../base/own-key.ts'
 import type { Limit, StoreRequest, Terms } from '../store.ts'
 import { algorithmNames, checkCall, isWhole, optionOf } from './arguments.ts'
-import { type CompiledLimit, compile, type Form } from './compile.ts'
+import { type CompiledLimit, compile } from './compile.ts'
 import { encode, recordOf, type ScriptCall } from './script.ts'
 import { lua } from './script-text.ts'
 
@@ -18,20 +18,24 @@ export interface Script {
   text: string
   /** `undefined` until it is computed. */
   sha: string | undefined
+  /** True if the database has run it for this isolate. */
+  isLoaded: boolean
 }
 
-export interface CompiledCall extends ScriptCall {
-  script: Script
-  /** To be called if the script has declined the call. */
-  declined(): void
-}
+export const newScript = (text: string): Script => ({ text, sha: undefined, isLoaded: false })
 
 /** Limits that apply together on one key, in this order. */
 interface LimitSet {
   limits: CompiledLimit[]
   /** For one key or for many, with or without costs. */
   scripts: (Script | undefined)[]
+  /** The calls that its scripts have declined. */
   declines: number
+}
+
+export interface CompiledCall extends ScriptCall {
+  script: Script
+  set: LimitSet
 }
 
 /** The sets that begin with the same limits. New live policies have new terms, most of them with the same content. */
@@ -57,89 +61,83 @@ export function compiledCalls(): (
   const root = newNode()
   let sets = 0
 
-  function nodeOf(limits: Limit[]): Node | undefined {
+  /** Makes the set of limits that apply together for the first time. */
+  function newSet(request: StoreRequest): LimitSet | undefined {
+    const { limits } = request
+    if (!isPlain(request)) return undefined
     let node = root
     for (const { terms } of limits) {
-      let next = node.next.get(terms)
-      if (!next) {
-        const content = contentOf(terms)
-        next = node.byContent.get(content)
-        if (!next && sets === MAX_SETS) return undefined
-        next ??= newNode()
-        node.byContent.set(content, next)
-        node.next.set(terms, next)
-      }
+      const content = contentOf(terms)
+      let next = node.byContent.get(content)
+      if (!next && sets === MAX_SETS) return undefined
+      next ??= newNode()
+      node.byContent.set(content, next)
+      node.next.set(terms, next)
       node = next
     }
-    return node
-  }
-
-  return (requests, now, namespace) => {
-    for (const request of requests) if (!isPlain(request)) return undefined
-    const limits = requests[0]?.limits
-    if (!limits) return undefined
-    const node = nodeOf(limits)
-    if (!node) return undefined
     if (!node.set) {
       if (sets === MAX_SETS) return undefined
-      encode(requests, now) // throws if a value is invalid
+      encode([request]) // throws if a value is invalid
       sets += 1
       node.set = { limits: limits.map(toCompiled), scripts: [], declines: 0 }
     }
-    const { set } = node
-    if (set.declines >= MAX_DECLINES) return undefined
+    return node.set
+  }
+
+  return (requests, now, namespace) => {
+    const first = requests[0]
+    if (!first) return undefined
+    let node: Node | undefined = root
+    for (const { terms } of first.limits) node = node?.next.get(terms)
+    const set = node?.set ?? newSet(first)
+    if (!set || set.declines >= MAX_DECLINES) return undefined
     const keys: string[] = []
     let sendsCosts = false
     for (const request of requests) {
-      if (!isOf(set, limits, request.limits)) return undefined
+      if (!isOf(set.limits, first.limits, request)) return undefined
       keys.push(recordOf(request.limits[0]!.subject, namespace))
       for (const { cost } of request.limits) sendsCosts ||= cost !== 1
     }
     const isMany = keys.length > 1
     if (isMany && new Set(keys).size < keys.length) return undefined
-    checkCall(requests.length, keys.length, now)
-    const args = [now === undefined ? '' : `${now}`]
-    for (const request of requests) {
-      for (const limit of request.limits) {
+    if (isMany || now !== undefined) checkCall(requests.length, keys.length, now)
+    const args: string[] = []
+    for (const { limits } of requests) {
+      for (let index = 0; index < limits.length; index += 1) {
+        const limit = limits[index]!
         if (sendsCosts) args.push(`${limit.cost}`)
-        if (hasPeriod(limit)) args.push(`${optionOf(limit.terms, limit, 'take', 'request')}`)
+        if (set.limits[index]!.option === undefined)
+          args.push(`${optionOf(limit.terms, limit, 'take', 'request')}`)
       }
     }
-    if (args.length === 1 && now === undefined) args.pop()
-    return {
-      script: scriptOf(set, isMany ? 'many' : 'one', sendsCosts),
-      keys,
-      args,
-      declined() {
-        set.declines += 1
-      },
-    }
+    if (args.length > 0 || now !== undefined) args.unshift(`${now ?? ''}`)
+    const form = isMany ? 'many' : 'one'
+    const index = (isMany ? 2 : 0) + (sendsCosts ? 1 : 0)
+    set.scripts[index] ??= newScript(compile(lua, set.limits, form, sendsCosts))
+    return { script: set.scripts[index], keys, args, set }
   }
 }
 
 /** True if a compiled script can decide the request. */
-export function isPlain({ mode, limits }: StoreRequest): boolean {
-  if (mode !== 'take' || limits.length === 0 || limits.length > MAX_LIMITS) return false
-  const { subject } = limits[0]!
-  for (const limit of limits) {
-    const isPlain =
-      limit.subject === subject &&
-      !hasOwnKey(limit.terms.algorithm) &&
-      !limit.terms.isOwn &&
-      !(limit.floor || limit.penalty || limit.override) &&
-      isWhole(limit.cost, 1)
-    if (!isPlain) return false
-  }
-  return true
+export function isPlain(request: StoreRequest): boolean {
+  const { limits } = request
+  if (limits.length === 0 || limits.length > MAX_LIMITS) return false
+  for (const { terms } of limits) if (hasOwnKey(terms.algorithm) || terms.isOwn) return false
+  return isOf(limits.map(toCompiled), limits, request)
 }
 
-/** @param first the limits of the first request, which are known to be of the set, except for their periods */
-function isOf({ limits }: LimitSet, first: Limit[], some: Limit[]): boolean {
-  if (some.length !== first.length) return false
-  for (let index = 0; index < some.length; index += 1) {
-    const limit = some[index]!
-    if (limit.terms !== first[index]!.terms) return false
-    if (hasPeriod(limit) !== (limits[index]!.option === undefined)) return false
+/**
+ * True if a compiled script of these limits can decide the request.
+ * @param first the limits of the first request, which has the terms of the script
+ */
+function isOf(compiled: CompiledLimit[], first: Limit[], { mode, limits }: StoreRequest): boolean {
+  if (mode !== 'take' || limits.length !== first.length) return false
+  for (let index = 0; index < limits.length; index += 1) {
+    const limit = limits[index]!
+    const { cost, floor, penalty, override } = limit
+    if (limit.terms !== first[index]!.terms || limit.subject !== limits[0]!.subject) return false
+    if (floor || penalty || override || (cost !== 1 && !isWhole(cost, 1))) return false
+    if (hasPeriod(limit) !== (compiled[index]!.option === undefined)) return false
   }
   return true
 }
@@ -158,11 +156,4 @@ export function toCompiled(row: Limit): CompiledLimit {
     window: windowMs,
     option: hasPeriod(row) ? undefined : optionOf(terms, {}, 'take', 'request'),
   }
-}
-
-/** Assembles a script of a set when it is first used. */
-function scriptOf({ limits, scripts }: LimitSet, form: Form, sendsCosts: boolean): Script {
-  const index = (form === 'many' ? 2 : 0) + (sendsCosts ? 1 : 0)
-  scripts[index] ??= { text: compile(lua, limits, form, sendsCosts), sha: undefined }
-  return scripts[index]
 }

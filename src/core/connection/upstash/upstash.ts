@@ -5,11 +5,17 @@ import { sha1 } from '../../base/digest.ts'
 import { asStoreError, StoreError } from '../../base/errors.ts'
 import { isCloudflare } from '../../base/runtime.ts'
 import type { CallObserver, ScriptAnswer } from '../observed-call.ts'
-import { LATE_MS, type Store, type StoreOptions, type StoreResult } from '../store.ts'
+import {
+  LATE_MS,
+  type Store,
+  type StoreOptions,
+  type StoreReply,
+  type StoreResult,
+} from '../store.ts'
 import { callOf, joined, type Pack, pack, repliesOf, unpack } from './pack.ts'
 import type { ScriptCall } from './script.ts'
 import { generalScript } from './script-text.ts'
-import { compiledCalls, type Script } from './sets.ts'
+import { type CompiledCall, compiledCalls, newScript, type Script } from './sets.ts'
 import { refusal, restSender, toStoreError } from './transport.ts'
 
 /** One database. */
@@ -61,12 +67,10 @@ export interface UpstashStore extends Store {
   decidePacks(packs: Pack[], options?: StoreOptions): Promise<StoreResult[]>
 }
 
-/** One command of an HTTP request. */
+/** One command of an HTTP request: a call of the general script, of a compiled one, or of a feature. */
 interface StoreCommand extends ScriptCall {
   script: Script
-  /** Set if the script is a compiled one. To be called if it declines. */
-  declined?: () => void
-  /** Set if a feature reads the answer. */
+  set?: CompiledCall['set']
   repliesOf?: OwnCall['repliesOf']
 }
 
@@ -81,13 +85,10 @@ export function createUpstashStore({
   calls: makeCalls,
   ...database
 }: UpstashOptions): UpstashStore {
-  const general: Script = { text: generalScript(lua), sha: undefined }
+  const general = newScript(generalScript(lua))
   const send = senderOf(database)
   const compiledCall = compiledCalls()
   const ownCall = makeCalls?.(lua)
-  /** The scripts that the database has run for this isolate. */
-  const loaded = new Set<Script>()
-
   function callFor(
     pack: Pack,
     now: number | undefined,
@@ -119,21 +120,16 @@ export function createUpstashStore({
     const now = options.now ?? (clock === 'edge' ? Date.now() : undefined)
     const calls: (StoreCommand | StoreError)[] = []
     for (const pack of packs) calls.push(callFor(pack, now, declined.has(pack)))
-    if (calls.length > 1) {
-      // Only the first call of a script carries it. The others need its name.
-      for (const call of calls) {
-        if (!(call instanceof StoreError)) call.script.sha ??= await sha1(call.script.text)
-      }
-    }
     const commands: Command[] = []
     const carried = new Set<Script>()
     for (const call of calls) {
       if (call instanceof StoreError) continue
       const { script, keys, args } = call
       // The first call carries the script, so that a cold start needs no second round trip.
-      const isKnown = carried.has(script) || (loaded.has(script) && !isResent)
-      const head = isKnown && script.sha ? ['evalsha', script.sha] : ['eval', script.text]
+      const isKnown = carried.has(script) || (script.isLoaded && !isResent)
       carried.add(script)
+      if (isKnown) script.sha ??= await sha1(script.text)
+      const head = isKnown ? ['evalsha', script.sha!] : ['eval', script.text]
       commands.push([...head, keys.length, ...keys, ...args])
     }
     const observed = send && commands.length > 0 ? observer?.begin(packs) : undefined
@@ -146,16 +142,14 @@ export function createUpstashStore({
       const failure = toStoreError(error)
       sent = commands.map(() => failure)
     }
-    for (const script of carried) script.sha ??= await sha1(script.text)
     let next = 0
     let hasFailed = false
     const answers: ScriptAnswer[] = []
     const replies: StoreResult[][] = []
     for (let index = 0; index < calls.length; index += 1) {
       const call = calls[index]!
-      const answer = call instanceof StoreError ? call : toText(sent[next++]!, call)
-      if (answer instanceof StoreError) hasFailed = true
-      else if (!(call instanceof StoreError)) loaded.add(call.script)
+      const answer = call instanceof StoreError ? call : answerTo(call, sent[next++]!)
+      hasFailed ||= answer instanceof StoreError
       answers.push(answer)
       const { repliesOf: read } = call as Partial<OwnCall>
       replies.push(read ? read(answer) : repliesOf(packs[index]!, answer))
@@ -183,11 +177,9 @@ export function createUpstashStore({
         )
 
   const store: UpstashStore = {
-    async decide(requests, options = {}) {
+    decide(requests, options = {}) {
       const packs = [{ lists: [requests], idempotency: options.idempotency }]
-      const [reply] = (await run(packs, options, deadlineOf(options)))[0]!
-      if (reply instanceof StoreError) throw reply
-      return reply!
+      return run(packs, options, deadlineOf(options)).then(onlyReply)
     },
 
     async decideEach(lists, options = {}) {
@@ -216,6 +208,12 @@ const NONE: ReadonlySet<Pack> = new Set()
 
 /** The reply of a compiled script that has declined. A reply of null may be that of a call that has counted. */
 const DECLINED = 'declined'
+
+function onlyReply([replies]: StoreResult[][]): StoreReply {
+  const reply = replies![0]!
+  if (reply instanceof StoreError) throw reply
+  return reply
+}
 
 const hasCause = (answer: ScriptAnswer, cause: string) =>
   answer instanceof StoreError && answer.cause === cause
@@ -267,14 +265,16 @@ const inWorkers = isCloudflare()
 export const senderOf = ({ url, token, send }: UpstashDatabase): SendCommands | undefined =>
   send ?? (isRestUrl(url) && token ? restSender(url, token) : undefined)
 
-/** Checks that the reply begins with the time. */
-function toText(answer: CommandAnswer | StoreError, { declined }: StoreCommand): ScriptAnswer {
+/** The reply of a script. Checks that it begins with the time. */
+function answerTo({ script, set }: StoreCommand, answer: CommandAnswer | StoreError): ScriptAnswer {
   if (answer instanceof StoreError) return answer
   if ('error' in answer) return refusal(answer.error)
   const { result } = answer
-  if (result === DECLINED && declined) {
-    declined()
+  if (result === DECLINED && set) {
+    set.declines += 1
     return new StoreError('redis-error', DECLINED)
   }
-  return typeof result === 'string' && /^\d/.test(result) ? result : new StoreError('bad-reply')
+  if (typeof result !== 'string' || !/^\d/.test(result)) return new StoreError('bad-reply')
+  script.isLoaded = true
+  return result
 }

@@ -66,41 +66,49 @@ describe('a store with a deadline', () => {
     expect(await (await hanging)!.late).toMatchObject({ code: 'timeout' })
   })
 
-  test('The tasks of inner layers run at their times, unless the call has ended.', async () => {
-    const ran: [task: string, ms: number][] = []
-    const start = Date.now()
-    const inner = slow(130).store
-    const tasked = withDeadline({
+  /** A store that replies after `ms`, and whose alarm rings after `alarmMs`. */
+  const alarmed = (ms: number, alarmMs: number, ring: () => void): Store => {
+    const inner = slow(ms).store
+    return {
       ...inner,
       decide(requests, options) {
-        for (const ms of [100, 20, 140, 20])
-          options!.later!(ms, () => ran.push([`after ${ms}`, Date.now() - start]))
+        Object.assign(options!.alarm!, { ms: alarmMs, ring })
         return inner.decide(requests, options)
       },
-    })
-    const deciding = tasked.decide([], { deadlineMs: 150 })
+    }
+  }
+
+  test.each([
+    [20, [20]],
+    [130, [130]],
+    [140, []],
+  ])(
+    'The alarm of an inner layer rings at its time, after %d ms, unless the call has ended.',
+    async (ms, expected) => {
+      const rang: number[] = []
+      const start = Date.now()
+      const store = withDeadline(alarmed(131, ms, () => rang.push(Date.now() - start)))
+      const deciding = store.decide([], { deadlineMs: 150 })
+      await vi.advanceTimersByTimeAsync(150)
+      expect(await deciding).toBe(reply)
+      expect(rang).toEqual(expected)
+      expect(vi.getTimerCount()).toBe(0)
+    },
+  )
+
+  test('An alarm at the deadline rings before the caller gets its timeout.', async () => {
+    const rang = vi.fn()
+    const deciding = withDeadline(alarmed(60_000, 150, rang)).decide([], { deadlineMs: 150 })
+    const failing = deciding.catch(() => expect(rang).toHaveBeenCalledOnce())
     await vi.advanceTimersByTimeAsync(150)
-    expect(await deciding).toBe(reply)
-    expect(ran).toEqual([
-      ['after 20', 20],
-      ['after 20', 20],
-      ['after 100', 100],
-    ])
-    expect(vi.getTimerCount()).toBe(0)
+    await failing
+    expect(rang).toHaveBeenCalledOnce()
   })
 
-  test('A late task neither shortens nor prolongs the wait of the caller.', async () => {
-    const decide = (ms: number) => {
-      const inner = slow(ms).store
-      const tasked = withDeadline({
-        ...inner,
-        decide(requests, options) {
-          options!.later!(20, () => vi.setSystemTime(Date.now() + 150)) // the isolate is busy
-          return inner.decide(requests, options)
-        },
-      })
-      return tasked.decide([], { deadlineMs: 300 })
-    }
+  test('A late alarm neither shortens nor prolongs the wait of the caller.', async () => {
+    const busy = () => vi.setSystemTime(Date.now() + 150) // the isolate is busy
+    const decide = (ms: number) =>
+      withDeadline(alarmed(ms, 20, busy)).decide([], { deadlineMs: 300 })
     const deciding = decide(140)
     await vi.advanceTimersByTimeAsync(140)
     expect(await deciding).toBe(reply)
