@@ -90,7 +90,7 @@ describe('a store with a deadline', () => {
       const store = withDeadline(alarmed(131, ms, () => rang.push(Date.now() - start)))
       const deciding = store.decide([], { deadlineMs: 150 })
       await vi.advanceTimersByTimeAsync(150)
-      expect(await deciding).toBe(reply)
+      await expect(deciding).resolves.toBe(reply)
       expect(rang).toEqual(expected)
       expect(vi.getTimerCount()).toBe(0)
     },
@@ -111,7 +111,7 @@ describe('a store with a deadline', () => {
       withDeadline(alarmed(ms, 20, busy)).decide([], { deadlineMs: 300 })
     const deciding = decide(140)
     await vi.advanceTimersByTimeAsync(140)
-    expect(await deciding).toBe(reply)
+    await expect(deciding).resolves.toBe(reply)
     const failed = vi.fn()
     decide(60_000).catch(failed)
     await vi.advanceTimersByTimeAsync(150)
