@@ -19,10 +19,22 @@ export function observe(
 ): void {
   if (!observed || replayed) return
   const { observer, hash } = observed
-  const binding = new Map(decision.limits.map((one) => [one.policy, bindingMatch.get(one)]))
-  const matches = (decisive ?? policies.filter(isMatch)).map(
-    (one) => binding.get(one.policy.name) ?? one,
-  )
-  const request = { from, hash, env, waitUntil, context, verified }
-  observer.decided({ decision, decidedBy, matches, use, ...request })
+  let matches = decisive ?? policies.filter(isMatch)
+  // A policy with several quotas has one limit in the decision: the one that binds.
+  if (matches.length > decision.limits.length) {
+    const binding = new Map(decision.limits.map((one) => [one.policy, bindingMatch.get(one)]))
+    matches = matches.map((one) => binding.get(one.policy.name) ?? one)
+  }
+  observer.decided({
+    decision,
+    decidedBy,
+    matches,
+    use,
+    from,
+    hash,
+    env,
+    waitUntil,
+    context,
+    verified,
+  })
 }

@@ -59,8 +59,14 @@ const isEnforced = ({ mode }: LimitState) => mode === 'enforce'
 const waitOf = ({ retryAfterMs }: LimitState) => retryAfterMs ?? Number.POSITIVE_INFINITY
 
 /** The first item with the greatest value. */
-function greatest<T>([first, ...others]: T[], measure: (item: T) => number): T | undefined {
-  let best = first
-  for (const item of others) if (measure(item) > measure(best as T)) best = item
+function greatest<T>(items: T[], measure: (item: T) => number): T | undefined {
+  let best: T | undefined
+  let most = Number.NEGATIVE_INFINITY
+  for (const item of items) {
+    const value = measure(item)
+    if (best !== undefined && value <= most) continue
+    best = item
+    most = value
+  }
   return best
 }
