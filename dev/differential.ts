@@ -1,17 +1,20 @@
 /**
  * `npm run differential -- --against REF`: decides random requests with the code of a commit and with this tree, on one Redis, and
- * compares decisions, responses and records. Whoever restructures the path of a request runs it.
+ * compares answers, decisions, log lines and records. Whoever restructures the path of a request runs it.
  */
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdtempSync, symlinkSync } from 'node:fs'
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { fileURLToPath } from 'node:url'
 import { isDeepStrictEqual, parseArgs } from 'node:util'
-import { startBridge, startRedis } from 'sluice-upstash-bridge'
 import { createRandom } from '../bench/random.ts'
-import type { Sluice } from '../src/hosts/app/sluice.ts'
-import { type Case, type Fault, randomCases, randomConfig } from './differential/cases.ts'
+import { type Drawn, drawConfig, VARIABLES } from './differential/configs.ts'
+import { drawFrom } from './differential/draw.ts'
+import { type Case, drawCases, drawOutages } from './differential/requests.ts'
+import { type Limiter, loadSide, type Side } from './differential/sides.ts'
+import { replaceTime, runBy, VirtualTime } from './differential/time.ts'
+import { NUMBER, type Scene, startWorld } from './differential/world.ts'
 
 const { values } = parseArgs({
   options: {
@@ -27,137 +30,87 @@ if (!ref) {
 }
 
 /** Requests to the limiter of one configuration. */
-const PER_CONFIG = 25
-/** How long a slow call takes, and a limiter waits, ms. No other call may take so long, also on a busy machine. */
-const [SLOW_MS, DEADLINE_MS] = [560, 500]
+const PER_CONFIG = 40
+const MOST_DIFFERENCES = 5
+const START = Date.UTC(2026, 10, 24, 12)
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const git = (...args: string[]) => execFileSync('git', ['-C', root, ...args])
-
-/** The code of one side. */
-async function load(folder: string) {
-  const from = (path: string) => import(pathToFileURL(join(folder, 'src', path)).href)
-  const { createSluice } = await from('hosts/app/sluice.ts')
-  const names = {
-    bans: 'bans',
-    concurrency: 'concurrency',
-    headerSets: 'header-sets',
-    leases: 'leases',
-    slidingLog: 'sliding-log',
-  }
-  const use: object[] = []
-  for (const [name, path] of Object.entries(names)) {
-    if (!existsSync(join(folder, 'src/features', path))) continue // an older commit has it in the core
-    use.push((await from(`features/${path}/index.ts`))[name]())
-  }
-  return (config: object): Sluice => createSluice({ ...config, use })
-}
-
-const folder = join(mkdtempSync(join(tmpdir(), 'sluice-differential-')), 'tree')
+const temporary = mkdtempSync(join(tmpdir(), 'sluice-differential-'))
+const folder = join(temporary, 'tree')
 git('worktree', 'add', '--quiet', '--detach', folder, ref)
 symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
-const redis = await startRedis()
-const bridge = await startBridge({ redis: redis.url, token: 'a-local-token' })
+const world = await startWorld()
+replaceTime()
+const sides = [await loadSide('old', folder), await loadSide('new', root)]
+const hasFeature = (name: string) => sides.every(({ features }) => features.has(name))
 
-const realFetch = fetch
-let fault: Fault = 'none'
-globalThis.fetch = async (input, init) => {
-  if (fault === 'none') return realFetch(input, init)
-  if (fault === 'down') throw new TypeError('fetch failed')
-  const response = await realFetch(input, init)
-  if (fault === 'lost') throw new TypeError('terminated')
-  if (fault === 'page') return new Response('<html>', { status: 502 })
-  await new Promise((resolve) => setTimeout(resolve, SLOW_MS))
-  return response
-}
-const start = Date.UTC(2026, 10, 24, 12)
-let now = start
-Date.now = () => now
 const log: string[] = []
 for (const name of ['log', 'warn', 'error'] as const) {
   const print = console[name]
-  console[name] = (...texts) =>
-    String(texts[0]).startsWith('{"event"') ? void log.push(texts.join(' ')) : print(...texts)
+  console[name] = (...texts) => (world.scene ? void log.push(texts.join(' ')) : print(...texts))
 }
 
-/** Everything that is random within a request, with a seed. */
+/** Everything that is random in a run, with a seed. */
 function seedAll(seed: number) {
-  const random = createRandom(seed)
-  Math.random = random
+  Math.random = createRandom(seed)
   let count = 0
-  crypto.randomUUID = () =>
-    `00000000-0000-4000-8000-${String(seed * 100 + count++).padStart(12, '0')}`
+  crypto.randomUUID = () => `00000000-0000-4000-8000-${String(count++).padStart(12, '0')}`
 }
 
-async function command(...words: string[]): Promise<unknown> {
-  const headers = { Authorization: `Bearer ${bridge.token}` }
-  const response = await realFetch(bridge.url, {
-    method: 'POST',
-    headers,
-    body: JSON.stringify(words),
-  })
-  const { result, error } = (await response.json()) as { result?: unknown; error?: string }
-  if (error) throw new Error(error)
-  return result
-}
-
-/** The records of a namespace, by their keys without it. */
-async function recordsOf(namespace: string) {
-  const records: Record<string, unknown> = {}
-  for (const key of (await command('KEYS', `sluice:1:${namespace}:*`)) as string[]) {
-    const type = await command('TYPE', key)
-    records[key.replace(`:${namespace}:`, ':')] =
-      type === 'string'
-        ? await command('GET', key)
-        : await command('ZRANGE', key, '0', '-1', 'WITHSCORES')
-  }
-  return records
-}
-
-/** Takes requests that arrive together through one side. */
-async function answersOf(sluice: Sluice, cases: Case[], seed: number) {
-  seedAll(seed)
-  fault = cases[0]!.fault
-  const answers = await Promise.all(cases.map((one) => answerOf(sluice, one)))
-  fault = 'none'
-  return { answers, log: log.splice(0) }
-}
-
-async function answerOf(sluice: Sluice, one: Case) {
+/** The answer to a request, with all that follows from it. */
+async function answerOf(limiter: Limiter, one: Case, number: number, env: object) {
   const waits: Promise<unknown>[] = []
-  const env = {
-    UPSTASH_REDIS_REST_URL: bridge.url,
-    UPSTASH_REDIS_REST_TOKEN: bridge.token,
-    SLUICE_SECRET: 'a-secret-of-both-sides',
+  const waitUntil = (promise: Promise<unknown>) => void waits.push(promise)
+  const request = one.request()
+  request.headers.set(NUMBER, String(number))
+  Object.defineProperty(request, 'cf', { value: one.cf })
+  let decided: object | undefined
+  let answer: Response
+  if ('fetch' in limiter) {
+    answer = await limiter.fetch(request, env, {
+      waitUntil,
+      passThroughOnException() {},
+      props: {},
+    })
+  } else {
+    const runtime = { env, remoteAddress: one.address, waitUntil }
+    const { decision, allowed, response, finish } = await limiter.check(request, runtime)
+    decided = { decision, allowed }
+    answer = response ?? finish(await one.response())
   }
-  const runtime = {
-    env,
-    remoteAddress: one.address,
-    waitUntil: (promise: Promise<unknown>) => void waits.push(promise),
-  }
-  const { decision, allowed, response, finish } = await sluice.check(one.request(), runtime)
-  const answer = response ?? finish(one.response())
   const body = await answer.text()
   // A later promise may be added while an earlier one settles.
   for (let index = 0; index < waits.length; index += 1) await waits[index]!.catch(() => {})
   const { status, headers } = answer
-  return { decision, allowed, status, headers: [...headers], body }
+  return { decided, status, headers: [...headers], body }
 }
 
-interface Side {
-  name: string
-  create: (config: object) => Sluice
-}
-
-const sides: Side[] = [
-  { name: 'old', create: await load(folder) },
-  { name: 'new', create: await load(root) },
-]
-const outcomeOf = (create: Side['create'], config: object): Sluice | string => {
+/** Takes requests through one side. */
+async function play(limiter: Limiter, scene: Scene, seed: number) {
+  const { time, cases, env } = scene
+  seedAll(seed)
+  const answerInTime = async (one: Case, index: number) => {
+    await time.sleep(one.at - time.now)
+    return answerOf(limiter, one, index, env).catch((error) => ({ error: String(error) }))
+  }
+  world.scene = scene
   try {
-    return create(config)
+    return {
+      answers: await runBy(time, () => Promise.all(cases.map(answerInTime))),
+      log: log.splice(0),
+    }
+  } finally {
+    world.scene = undefined
+  }
+}
+
+/** The limiter of a side. For an invalid configuration its problems: their order means nothing. */
+function limiterOf(side: Side, drawn: Drawn, namespace: string): Limiter | string {
+  try {
+    return side.create(drawn, namespace)
   } catch (error) {
-    return (error as Error).message
+    return (error as Error).message.split('\n').sort().join('\n')
   }
 }
 
@@ -172,75 +125,73 @@ function changesOf(old: unknown, changed: unknown, path = ''): string[] {
   return [...names].flatMap((name) => changesOf(before![name], after![name], `${path}.${name}`))
 }
 
-let [decided, configs, invalid, differences] = [0, 0, 0, 0]
-const reasons = new Map<string, number>()
-
 interface Difference {
-  what: string
   given: object
   found: unknown[]
 }
 
-/** The first difference of the two sides with the configuration and the requests of a seed. */
+let [decided, configs, invalid, differences] = [0, 0, 0, 0]
+const statuses = new Map<string, number>()
+
+/** The difference of the two sides with the configuration and the requests of a seed. */
 async function differenceOf(seed: number, attempt: number): Promise<Difference | undefined> {
-  const random = createRandom(seed)
-  const config = {
-    ...randomConfig(random),
-    clientAddress: 'socket',
-    clock: 'edge',
-    deadline: DEADLINE_MS,
-  }
-  now = start + seed * 3_600_000
+  const draw = drawFrom(createRandom(seed))
+  const drawn = drawConfig(draw, hasFeature)
+  const start = START + seed * 3_600_000
   const namespaces = sides.map(({ name }) => `${name}-${seed}-${attempt}`)
-  const limiters = sides.map(({ create }, index) =>
-    outcomeOf(create, { ...config, namespace: namespaces[index] }),
-  )
-  const texts = limiters.map((one) => (typeof one === 'string' ? one : undefined))
-  if (texts[0] !== undefined || texts[1] !== undefined) {
+  const limiters = sides.map((side, index) => limiterOf(side, drawn, namespaces[index]!))
+  if (limiters.some((limiter) => typeof limiter === 'string')) {
     invalid += 1
-    return texts[0] === texts[1] ? undefined : { what: 'the error', given: config, found: texts }
+    return isDeepStrictEqual(limiters[0], limiters[1])
+      ? undefined
+      : { given: drawn, found: limiters }
+  }
+  const cases = drawCases(draw, drawn, PER_CONFIG, start)
+  const outages = drawOutages(draw, cases)
+  const env = { ...world.env, ...VARIABLES, ...drawn.bindings }
+  const found = []
+  for (const [index, limiter] of limiters.entries()) {
+    const scene = { time: new VirtualTime(start), env, cases, outages }
+    const played = await play(limiter as Limiter, scene, seed)
+    found.push({ ...played, records: await world.recordsOf(namespaces[index]!) })
   }
   configs += 1
-  for (let count = 0; count < PER_CONFIG; count += 1) {
-    // Without batches each call is on its way by itself. Hashes of new keys are computed by threads.
-    const cases = randomCases(random, config.batching && !config.hashKeys)
-    now += cases[0]!.afterMs
-    const found = []
-    for (const limiter of limiters as Sluice[]) {
-      found.push(await answersOf(limiter, cases, seed * PER_CONFIG + count))
-    }
-    decided += cases.length
-    for (const { decision } of found[0]!.answers) {
-      reasons.set(decision.reason, (reasons.get(decision.reason) ?? 0) + 1)
-    }
-    if (!isDeepStrictEqual(found[0], found[1])) {
-      return { what: `the answer to request ${count + 1}`, given: { config, cases }, found }
-    }
+  decided += cases.length
+  for (const answer of found[0]!.answers) {
+    const status = 'error' in answer ? 'error' : String(answer.status)
+    statuses.set(status, (statuses.get(status) ?? 0) + 1)
   }
-  const records = await Promise.all(namespaces.map(recordsOf))
-  const areEqual = isDeepStrictEqual(records[0], records[1])
-  return areEqual ? undefined : { what: 'a record', given: config, found: records }
+  return isDeepStrictEqual(found[0], found[1])
+    ? undefined
+    : { given: { drawn, cases, outages }, found }
 }
 
-for (let seed = Number(values.seed); decided < Number(values.requests) && differences < 5; seed++) {
+const first = Number(values.seed)
+for (
+  let seed = first;
+  decided < Number(values.requests) && differences < MOST_DIFFERENCES;
+  seed++
+) {
   let difference: Difference | undefined
-  // A machine that stops for longer than a deadline makes a difference. It does not make it three times.
-  for (let attempt = 0; attempt < 3; attempt += 1) {
+  // Redis ends records by its own clock, so a machine that stops for a second may make a difference. It does not make it twice.
+  for (let attempt = 0; attempt < 2; attempt += 1) {
     difference = await differenceOf(seed, attempt)
     if (!difference) break
   }
   if (!difference) continue
   differences += 1
-  const { what, given, found } = difference
-  console.log(`\n${what} differs, with --seed ${seed}:`)
-  console.dir(given, { depth: 8 })
+  const { given, found } = difference
+  console.log(`\nA difference, with --seed ${seed}:`)
+  console.dir(given, { depth: 9, maxArrayLength: 200 })
   for (const line of changesOf(found[0], found[1])) console.log(line)
 }
 
-const counts = [...reasons].map(([reason, count]) => `${reason} ${count}`).join(', ')
-console.log(`${decided} requests, ${configs} configurations, ${invalid} invalid ones: ${counts}`)
+const counts = [...statuses].sort().map(([status, count]) => `${count} of ${status}`)
+console.log(
+  `${decided} requests, ${configs} configurations, ${invalid} invalid ones: ${counts.join(', ')}`,
+)
 console.log(differences === 0 ? `Equal to ${ref}.` : `${differences} differences.`)
 git('worktree', 'remove', '--force', folder)
-await bridge.close()
-await redis.stop()
+rmSync(temporary, { recursive: true })
+await world.close()
 process.exit(differences === 0 ? 0 : 1)

@@ -1,0 +1,72 @@
+/** The code of a folder as one of the two sides: its hosts, and those features that both sides have. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { Sluice } from '../../src/hosts/app/sluice.ts'
+import type { Drawn, Use } from './configs.ts'
+
+interface Gateway {
+  fetch: (request: Request, env: object, context: object) => Response | Promise<Response>
+}
+
+export type Limiter = { check: Sluice['check'] } | { fetch: Gateway['fetch'] }
+
+export interface Side {
+  name: string
+  /** The names of its features. */
+  features: ReadonlySet<string>
+  /** @throws Error if the configuration is invalid */
+  create: (drawn: Drawn, namespace: string) => Limiter
+}
+
+const FOLDERS: Readonly<Record<string, string>> = {
+  bans: 'bans',
+  bodies: 'bodies',
+  concurrency: 'concurrency',
+  distinct: 'distinct',
+  endpoints: 'endpoints',
+  headerSets: 'header-sets',
+  jitter: 'jitter',
+  jwt: 'jwt',
+  leases: 'leases',
+  live: 'live',
+  observe: 'observe',
+  overrides: 'overrides',
+  proxies: 'proxies',
+  quota: 'quota',
+  refusals: 'refusals',
+  shards: 'shards',
+  shield: 'shield',
+  slidingLog: 'sliding-log',
+}
+
+/** Features that older commits have in the core. */
+const IN_CORE = ['bans', 'concurrency', 'headerSets', 'live', 'shield', 'slidingLog']
+export async function loadSide(name: string, folder: string): Promise<Side> {
+  const has = (path: string) => existsSync(join(folder, 'src', path))
+  const from = (path: string) => import(pathToFileURL(join(folder, 'src', path)).href)
+  const isBeforeUse = !has('features')
+  const { createSluice } = await from(isBeforeUse ? 'gateway/sluice.ts' : 'hosts/app/sluice.ts')
+  const { createGateway } = await from(
+    isBeforeUse ? 'gateway/gateway.ts' : 'hosts/worker/gateway.ts',
+  )
+  const features = new Map<string, (...options: unknown[]) => object>()
+  for (const [feature, path] of Object.entries(FOLDERS)) {
+    const file = isBeforeUse ? `${path}/index.ts` : `features/${path}/index.ts`
+    if (has(file)) features.set(feature, (await from(file))[feature])
+  }
+  const made = ([feature, ...options]: Use) => features.get(feature)!(...options)
+  const fieldsOf = (use: Use[]) => {
+    const own = use.filter(([feature]) => features.has(feature))
+    if (!isBeforeUse) return { use: own.map(made) }
+    return Object.fromEntries(own.map((one) => [one[0], made(one)]))
+  }
+  return {
+    name,
+    features: new Set([...features.keys(), ...IN_CORE]),
+    create({ host, config, use }, namespace) {
+      const whole = { ...config, namespace, ...fieldsOf(use) }
+      return host === 'app' ? createSluice(whole) : createGateway(whole)
+    },
+  }
+}
