@@ -116,7 +116,7 @@ export const devMutants: Mutant[] = [
   replayable(
     'requests of one address have one match, whatever their queries',
     "property === 'address' || property === 'status'",
-    "['address', 'status', 'query', 'search'].includes(property)",
+    "['address', 'status', 'query', 'search', 'pathParameters'].includes(property)",
     'decide-cases',
   ),
   replayable(
