@@ -122,16 +122,18 @@ test.each(transcripts.map((transcript) => [transcript.title, transcript] as cons
       'CF-Connecting-IP': `198.51.100.${run}`,
       ...(example && { 'x-example': `${example}#${title}#${run}` }),
     }
-    // Requests to a window of a second must not spread over two windows.
-    if (parsed[example]?.policies?.some((policy) => policy.window === '1s')) {
-      await nextWindow(1000)
-    }
+    // Requests to a window of a second must not spread over two windows. On a busy machine they do, one after the other.
+    const isBrief = parsed[example]?.policies?.some((policy) => policy.window === '1s')
+    if (isBrief) await nextWindow(1000)
     const { directUrl } = (example ? running.stack : shipped).worker
     for (const { command, output } of steps) {
       const curl = parseCurl(command)
       let printed = ''
-      for (const url of curl.urls) {
-        const answer = await sendCurl(curl, url, directUrl, own)
+      const send = (url: string) => sendCurl(curl, url, directUrl, own)
+      const answers = isBrief
+        ? (await Promise.all(curl.urls.map(send))).sort((one, other) => one.status - other.status)
+        : await Array.fromAsync(curl.urls, send)
+      for (const answer of answers) {
         const formatted = curl.format
           .replaceAll('%{http_code}', String(answer.status))
           .replaceAll('\\n', '\n')

@@ -4,7 +4,7 @@ import type { Limit, StoreReply, StoreRequest } from '../../src/core/connection/
 import { decideWaits } from '../../src/features/turns/object.ts'
 import { memoryParts } from '../../src/stores/durable-objects/memory-parts.ts'
 import { TurnModel } from '../model/turns.ts'
-import { lawRuns, property } from '../support/law.ts'
+import { property } from '../support/law.ts'
 import type { Counting } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
 import { newSubject } from '../support/subjects.ts'
@@ -125,7 +125,6 @@ for (const [name, algorithms] of [
         expect(reply).toEqual(inMemory[index]!.reply)
       })
     },
-    Math.ceil(lawRuns / 2),
   )
 }
 
@@ -169,7 +168,6 @@ for (const kind of kinds) {
         expect(units).toBeLessThanOrEqual(bounds[kind](terms!))
       }
     },
-    lawRuns,
   )
 
   property(
@@ -207,7 +205,6 @@ for (const kind of kinds) {
         }
       }
     },
-    Math.ceil(lawRuns / 2),
   )
 }
 

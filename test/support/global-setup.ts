@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { glob, mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import chromium from '@sparticuz/chromium'
 import { startRedis } from 'sluice-upstash-bridge'
 import { buildStack } from '../../dev/stack.ts'
 import { buildPackage, packageFolder } from './sluice-package.ts'
@@ -47,11 +48,15 @@ async function buildChanged(sources: string[], folder: string, build: () => Prom
   await writeFile(stamp, hash)
 }
 
-/** Runs once before all test files: downloads Redis if it is not installed, and builds the Workers and the package. */
+/**
+ * Runs once before all test files: downloads Redis if it is not installed, unpacks Chromium, and builds the Workers and the package.
+ * Two workers that unpack Chromium at the same time would start a file that is not complete.
+ */
 export default async function setup() {
   const redis = await startRedis({ log: console.log })
   await Promise.all([
     redis.stop(),
+    process.env.CHROME_BIN || chromium.executablePath(),
     buildChanged(WORKER_SOURCES, '.cache/workers', buildStack),
     buildChanged(PACKAGE_SOURCES, packageFolder, buildPackage),
   ])

@@ -29,7 +29,7 @@ app.use(
       policy('log', { algorithm: 'sliding-log' }),
       policy('bucket', { algorithm: 'token-bucket' }),
       policy('monthly', { algorithm: 'fixed-window', window: 'month' }),
-      policy('leased', { algorithm: 'fixed-window', limit: 200, lease: { max: 50, ttl: '60s' } }),
+      policy('leased', { algorithm: 'fixed-window', limit: 40, lease: { max: 10, ttl: '60s' } }),
       policy('banned', {
         algorithm: 'fixed-window',
         limit: 1,

@@ -1,12 +1,22 @@
-import { type AddressInfo, createServer } from 'node:net'
+import { randomInt } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 
-/** Finds a free TCP port on loopback. Another process may take the port before the caller uses it. */
+/**
+ * Finds a free TCP port on loopback. Another process may take the port before the caller uses it: a server, but not an outgoing connection,
+ * because systems give those the ports from 32768.
+ */
 export async function freePort(): Promise<number> {
-  const probe = createServer()
-  await new Promise<void>((resolve, reject) => {
-    probe.once('error', reject).listen(0, '127.0.0.1', resolve)
-  })
-  const { port } = probe.address() as AddressInfo
-  await new Promise((resolve) => probe.close(resolve))
-  return port
+  for (let attempt = 1; ; attempt++) {
+    const port = randomInt(10_000, 30_000)
+    try {
+      const probe = createServer().listen(port, '127.0.0.1')
+      await once(probe, 'listening')
+      probe.close()
+      await once(probe, 'close')
+      return port
+    } catch (error) {
+      if (attempt === 100) throw error
+    }
+  }
 }

@@ -17,8 +17,6 @@ const spaced = {
   key: 'global',
 } as const
 const later = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
-const durOf = (headers: Headers) =>
-  Number(/dur=(\d+)/.exec(headers.get('server-timing') ?? '')?.[1] ?? 0)
 
 let namespaces = 0
 
@@ -76,8 +74,11 @@ const ask = (token: string, key?: string, signal?: AbortSignal) =>
 
 test('A repeated call with an idempotency key waits only for the rest, with the units of the first call, whose client had gone.', async () => {
   const variables = api()
-  const check = limiter([{ ...spaced, limit: 2, wait: '5s' }], { use: [endpoints()] }, variables)
+  // A turn each 1.5 s.
+  const policy = { ...spaced, limit: 2, window: '3s', wait: '9s' } as const
+  const check = limiter([policy], { use: [endpoints()] }, variables)
   const token = variables.SLUICE_API_TOKEN
+  const begun = Date.now()
   await check(ask(token))
   const leaving = new AbortController()
   const first = check(ask(token, 'one', leaving.signal))
@@ -85,19 +86,17 @@ test('A repeated call with an idempotency key waits only for the rest, with the 
   leaving.abort()
   expect((await first).response!.status).toBe(429)
   await later(200)
-  const begun = Date.now()
-  const again = (await check(ask(token, 'one'))).response!
-  const took = Date.now() - begun
-  expect(again.status).toBe(200)
-  expect(took).toBeLessThan(300)
-  expect(took).toBeGreaterThan(100)
-  const { headers } = await check()
-  expect(durOf(headers)).toBeGreaterThan(400)
+  expect((await check(ask(token, 'one'))).response!.status).toBe(200)
+  expect(Date.now() - begun).toBeGreaterThanOrEqual(1_490)
+  expect(Date.now() - begun).toBeLessThan(2_990)
+  await check()
+  expect(Date.now() - begun).toBeGreaterThanOrEqual(2_990)
 })
 
 test('A call of the decision API gives its place up when its connection closes.', async () => {
   const variables = api()
-  const check = limiter([{ ...spaced, limit: 1, wait: '5s' }], { use: [endpoints()] }, variables)
+  const policy = { ...spaced, limit: 1, window: '20s', wait: '30s' } as const
+  const check = limiter([policy], { use: [endpoints()] }, variables)
   await check()
   const begun = Date.now()
   const answer = await check(
@@ -105,13 +104,13 @@ test('A call of the decision API gives its place up when its connection closes.'
     later(100).then(() => {}),
   )
   expect(answer.response!.status).toBe(429)
-  expect(Date.now() - begun).toBeLessThan(500)
+  expect(Date.now() - begun).toBeLessThan(10_000) // its place is after 20 s
 })
 
 test('Also where each subject has an object of its own, the shortest wait counts.', async () => {
   const check = limiter(
     [
-      { ...spaced, limit: 1, wait: '5s' },
+      { ...spaced, limit: 1, window: '20s', wait: '30s' },
       { ...spaced, name: 'other', key: 'header:x', limit: 100, wait: '100ms' },
     ],
     ...inObjects(),
@@ -120,8 +119,8 @@ test('Also where each subject has an object of its own, the shortest wait counts
   await get()
   const begun = Date.now()
   const { allowed, decision } = await get()
-  expect([allowed, Date.now() - begun < 500]).toEqual([false, true])
-  expect(decision.retryAfterMs).toBeGreaterThan(800)
+  expect([allowed, Date.now() - begun < 10_000]).toEqual([false, true])
+  expect(decision.retryAfterMs).toBeGreaterThan(10_000)
 })
 
 test('A log keeps its bound if another object refuses a request that has a place.', async () => {

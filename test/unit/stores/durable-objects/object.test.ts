@@ -8,6 +8,7 @@ import type {
   Terms,
 } from '../../../../src/core/connection/store.ts'
 import { AHEAD_MS, STEP } from '../../../../src/stores/durable-objects/ahead.ts'
+import { isLong } from '../../../support/long.ts'
 import { useObjects } from '../../../support/objects.ts'
 import type { Moment } from '../../../support/objects-worker.ts'
 import { newSubject } from '../../../support/subjects.ts'
@@ -89,13 +90,13 @@ test.each([
 ] as const)(
   '%s: An object that loses its memory at any point never admits too much, and at most a step too little.',
   async (algorithm, refill) => {
-    for (const lost of [1, 2, 3, 9, 10, 11, 12, 21, 25]) {
-      const limit = limitOf(newSubject(), { algorithm, limit: 30, burst: 30 })
+    for (const lost of isLong ? [1, 2, 3, 9, 10, 11, 12, 15] : [1, 9, 11, 12]) {
+      const limit = limitOf(newSubject(), { algorithm, limit: 15, burst: 15 })
       const before = await admitted(limit, lost)
       await abort(limit.subject)
-      const all = before + (await admitted(limit, 40))
-      expect(all).toBeLessThanOrEqual(30)
-      const least = algorithm === 'sliding-log' ? 30 : 30 - (STEP - 1) - refill
+      const all = before + (await admitted(limit, 17))
+      expect(all).toBeLessThanOrEqual(15)
+      const least = algorithm === 'sliding-log' ? 15 : 15 - (STEP - 1) - refill
       expect(all).toBeGreaterThanOrEqual(least)
     }
   },
@@ -123,13 +124,13 @@ test.each([
   '%s: An object that is aborted at any moment never admits too much, and at most a step and the request of that moment too little.',
   async (algorithm, refill) => {
     for (const moment of moments) {
-      const limit = limitOf(newSubject(), { algorithm, limit: 30, burst: 30 })
+      const limit = limitOf(newSubject(), { algorithm, limit: 24, burst: 24 })
       const other = newSubject() // sets the moment
       // The alarm is read when an object starts, the record soon after, and the alarm is set by the first write.
       const before = /Alarm|get/.test(moment) ? 0 : await admitted(limit, 12)
       await call('/crash', other, moment)
       let [all, failed] = [before, 0]
-      for (let n = 0; n < 40; n++) {
+      for (let n = 0; n < 26; n++) {
         await ask('take', limit).then(
           (reply) => {
             if (isAdmitted(reply)) all += 1
@@ -140,9 +141,9 @@ test.each([
         )
       }
       expect(await call('/crash', other, null), `${moment} has come`).toBeNull()
-      expect(all, moment).toBeLessThanOrEqual(30)
+      expect(all, moment).toBeLessThanOrEqual(24)
       const step = algorithm === 'sliding-log' ? 0 : STEP - 1
-      expect(all + failed, moment).toBeGreaterThanOrEqual(30 - step - refill)
+      expect(all + failed, moment).toBeGreaterThanOrEqual(24 - step - refill)
       expect(failed, moment).toBeLessThanOrEqual(1)
     }
   },
