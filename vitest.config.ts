@@ -122,7 +122,7 @@ export default defineConfig({
           include: ['{test,packages,bench,examples}/**/*.test.ts'],
           exclude: [...configDefaults.exclude, ...timed, clustered, packaged, longOnly],
           // More workers than cores: many files wait for a timer or another process.
-          maxWorkers: 4,
+          maxWorkers: 5,
           sequence: { groupOrder: 0 },
         },
       },
@@ -133,7 +133,7 @@ export default defineConfig({
           name: 'timed',
           include: timed,
           exclude: [...configDefaults.exclude, longOnly],
-          maxWorkers: isCI ? 1 : 2,
+          maxWorkers: isCI ? 1 : 3,
           sequence: { groupOrder: 1 },
         },
       },

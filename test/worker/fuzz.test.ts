@@ -10,7 +10,7 @@ import { createMatcher } from '../support/create-matcher.ts'
 import { isLong } from '../support/long.ts'
 import { startStack } from '../support/stack.ts'
 
-const REQUESTS = isLong ? 10_000 : 1_000
+const REQUESTS = isLong ? 10_000 : 500
 
 /** Every key source. Each is the key of a policy that applies to every request. */
 const sources: KeySource[] = [

@@ -27,10 +27,10 @@ const policy = (
 
 const policies = [
   policy('exact', 10_000, { otherwise: 500, max: 4000 }),
-  policy('many', 12_500, { otherwise: 120, max: 150 }),
+  policy('many', 5_000, { otherwise: 120, max: 150 }),
   policy('cut', 4000, { otherwise: 20, max: 4000, cut: true }),
-  policy('share', 10_000, { otherwise: 500, max: 1000, cut: true }),
-  policy('finish', 10_000, { max: 900 }),
+  policy('share', 3_000, { otherwise: 150, max: 300, cut: true }),
+  policy('finish', 3_000, { max: 270 }),
   policy('hang', 10_000, { otherwise: 50, max: 4000 }),
   policy('bytes', 10_000, { otherwise: 50, max: 4000 }),
   {
@@ -96,15 +96,15 @@ test.each(['members', 'longer'])(
 test('Of many concurrent streams, as many pass as the budget and what each may use beyond its reservation.', async () => {
   const before = chat.sent()
   const answers = await Promise.all(
-    Array.from({ length: isLong ? 500 : 150 }, () => get('/many/chat?tokens=150&ms=1')),
+    Array.from({ length: isLong ? 500 : 60 }, () => get('/many/chat?tokens=150&ms=1')),
   )
   const admitted = answers.filter(({ status }) => status === 200)
   for (const { body } of admitted) expect(body).toBe(chatBody(150))
-  // Admit-then-count would admit all: 22,500 tokens or more, almost twice the budget.
+  // Admit-then-count would admit all: 9,000 tokens or more, almost twice the budget.
   const spent = chat.sent() - before
   expect(spent).toBe(admitted.length * 150)
-  expect(spent).toBeGreaterThan(12_500 - 150)
-  expect(spent).toBeLessThanOrEqual(12_500 + Math.ceil(12_500 / 120) * (150 - 120))
+  expect(spent).toBeGreaterThan(5_000 - 150)
+  expect(spent).toBeLessThanOrEqual(5_000 + Math.ceil(5_000 / 120) * (150 - 120))
 }, 120_000)
 
 test('Of many concurrent streams with cut, none spends more than one chunk beyond the budget.', async () => {
@@ -125,13 +125,13 @@ test('Of many concurrent streams with cut, none spends more than one chunk beyon
   await expect.poll(chat.inFlight).toBe(0) // the origin stops too
 }, 120_000)
 
-/** What 20 streams of 900 tokens get of a budget of 10,000. */
+/** What 20 streams of 270 tokens get of a budget of 3,000. */
 async function twenty(name: string) {
   const answers = await Promise.all(
-    Array.from({ length: 20 }, () => get(`/${name}/chat?tokens=900&ms=1`)),
+    Array.from({ length: 20 }, () => get(`/${name}/chat?tokens=270&ms=1`)),
   )
   const admitted = answers.filter(({ status }) => status === 200)
-  const whole = admitted.filter(({ body }) => body === chatBody(900))
+  const whole = admitted.filter(({ body }) => body === chatBody(270))
   const refused = answers.filter(({ status }) => status === 429)
   return { admitted: admitted.length, whole: whole.length, refused }
 }
@@ -146,7 +146,7 @@ test('20 streams on a budget for 11 are 11 whole streams, if each reserves what 
   const { admitted, whole, refused } = await twenty('finish')
   expect([admitted, whole, refused.length]).toEqual([11, 11, 9])
   for (const { headers } of refused) expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
-  await leftOf('finish').toBe(100)
+  await leftOf('finish').toBe(30)
 }, 120_000)
 
 test('A client that hangs up is charged what has passed.', async () => {

@@ -78,7 +78,7 @@ test('An object writes its exact counts once its subject is quiet.', async () =>
   const limit = limitOf(newSubject())
   await admitted(limit, 23)
   await sleep(AHEAD_MS * 3)
-  await evict(limit.subject)
+  await evict(limit.subject).catch(() => {}) // workerd may have done so, on a busy machine
   expect((await ask('peek', limit)).states[0]![0]!.remaining).toBe(300 - 23)
 })
 
