@@ -61,17 +61,18 @@ export interface CheckedRequest {
 
 /** A request that the limiter has decided. A class, so that a request makes no function that it does not call. */
 export class DecidedRequest implements CheckedRequest {
-  readonly #circumstances: Circumstances
-  readonly #matched: Matched
-  readonly #outcome: Outcome
-  readonly #settled: Settled | undefined
+  // The constructor sets all fields, so the declarations set none.
+  declare private readonly circumstances: Circumstances
+  declare private readonly matched: Matched
+  declare private readonly outcome: Outcome
+  declare private readonly settled: Settled | undefined
   /** The decision as the client is told it. */
-  readonly #told: Decision
-  readonly decision: Decision
-  readonly view: RequestView
-  readonly speculative: Speculative | undefined
-  readonly passes: boolean
-  readonly isRead: boolean
+  declare private readonly told: Decision
+  declare readonly decision: Decision
+  declare readonly view: RequestView
+  declare readonly speculative: Speculative | undefined
+  declare readonly passes: boolean
+  declare readonly isRead: boolean
 
   /** Reports the decision. */
   constructor(
@@ -89,73 +90,73 @@ export class DecidedRequest implements CheckedRequest {
         log('shadow-refused', policy, 'a shadow policy would have refused a request')
       }
     }
-    this.#circumstances = circumstances
-    this.#matched = matched
-    this.#outcome = outcome
-    this.#told = (!decision.allowed && stages.told?.(decision)) || decision
+    this.circumstances = circumstances
+    this.matched = matched
+    this.outcome = outcome
+    this.told = (!decision.allowed && stages.told?.(decision)) || decision
     this.decision = decision
     this.view = view
     this.speculative = speculative
     this.passes = decision.allowed && (!verified || verified.through)
     // A request that Sluice answers has no response by which its charges could be settled.
     const charges = verified && !this.passes ? undefined : outcome.charges
-    this.#settled = charges && settleLater(charges, parts, view.waitUntil, stages.meter)
+    this.settled = charges && settleLater(charges, parts, view.waitUntil, stages.meter)
     this.isRead =
       charges !== undefined && [...charges.keys()].some(({ policy }) => readsBody(policy))
     if (!this.passes) speculative?.cancel()
   }
 
   refuse(): Soon<Response> {
-    const { limiter, rules, view, verified } = this.#circumstances
+    const { limiter, rules, view, verified } = this.circumstances
     const { config, stages, log } = limiter
     if (this.decision.allowed) {
       return this.withFields(new Response(null, { status: 204, headers: noStore }))
     }
-    const told = this.#told
+    const told = this.told
     const standard = refusal(told, decisionFields(told, config))
     const context = () => view.context
     const refusing = refuse(told, view.request, rules.config, stages, log, context, standard)
     return whenKnown(refusing, (answer) => {
       if (answer !== standard) return this.withFields(answer)
-      const complete = config.cors ? this.#withCors(answer) : answer
-      return verified ? this.#withReport(complete) : complete
+      const complete = config.cors ? this.withCors(answer) : answer
+      return verified ? this.withReport(complete) : complete
     })
   }
 
   finish(response: Response): Response {
-    const settled = this.#settled
+    const settled = this.settled
     return this.withFields(
       settled ? settled.withResponse(response, this.view.request.method) : response,
     )
   }
 
   withFields(response: Response): Response {
-    const { limiter, verified } = this.#circumstances
+    const { limiter, verified } = this.circumstances
     let complete = response
     // The constructor of `Response` refuses the status of an upgrade, outside of Workers, and that of `Response.error()`.
     const { status, webSocket } = response as Response & { webSocket?: unknown }
     if (status >= 200 || webSocket) {
-      const marked = this.#outcome.mark?.(response) ?? response
-      complete = this.#withCors(withDecisionFields(marked, this.#told, limiter.config))
+      const marked = this.outcome.mark?.(response) ?? response
+      complete = this.withCors(withDecisionFields(marked, this.told, limiter.config))
     }
-    return verified ? this.#withReport(complete) : complete
+    return verified ? this.withReport(complete) : complete
   }
 
   settle(head: ResponseHead): void {
-    this.#settled?.now(head)
+    this.settled?.now(head)
   }
 
-  #withCors(response: Response): Response {
-    const { config } = this.#circumstances.limiter
+  private withCors(response: Response): Response {
+    const { config } = this.circumstances.limiter
     // Deno cannot read the field after an upgrade.
     const origin = (config.cors && this.view.request.headers.get('origin')) ?? undefined
     return withCors(response, origin, config, { own: !this.passes })
   }
 
   /** Adds the report to `sluice verify`. */
-  #withReport(response: Response): Response {
-    const { verified, view } = this.#circumstances
-    const fields = verified!.fields(this.#outcome, this.#matched, view, response.headers)
+  private withReport(response: Response): Response {
+    const { verified, view } = this.circumstances
+    const fields = verified!.fields(this.outcome, this.matched, view, response.headers)
     return withChanged(response, (headers) => {
       for (const name in fields) headers.set(name, fields[name]!)
     })
