@@ -54,6 +54,18 @@ test('A database that is set later is used.', async () => {
   vi.restoreAllMocks()
 })
 
+test('With a token that no header field can have, `onStoreError` answers.', async () => {
+  const log = vi.spyOn(console, 'error').mockImplementation(() => {})
+  const sluice = createSluice({ policies: [{ ...policies[0], onStoreError: 'allow' }] })
+  for (const token of ['secret\u200b', 'secret\nsecret']) {
+    const env = { UPSTASH_REDIS_REST_URL: 'http://127.0.0.1:1', UPSTASH_REDIS_REST_TOKEN: token }
+    const checked = await sluice.check(new Request('https://www.example.com/'), { env })
+    expect(checked.decision).toMatchObject({ allowed: true, reason: 'store-error' })
+  }
+  expect(log.mock.calls.join()).not.toContain('secret')
+  log.mockRestore()
+})
+
 test('A server of Node does not start.', () => {
   vi.stubEnv('UPSTASH_REDIS_REST_URL', '')
   vi.stubEnv('UPSTASH_REDIS_REST_TOKEN', '')

@@ -10,12 +10,11 @@ import { StoreError } from '../../base/errors.ts'
  * - drops the HTTP status.
  */
 export function restSender(url: string, token: string): SendCommands {
-  const headers = new Headers({
-    Authorization: `Bearer ${token}`,
-    'Content-Type': 'application/json',
-  })
+  const fields = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
+  let headers: Headers | undefined
   const pipelineUrl = `${url.replace(/\/$/, '')}/pipeline`
   return async (commands, signal) => {
+    headers ??= new Headers(fields) // fails for some tokens, which is an error of the call
     const isOne = commands.length === 1
     const body = JSON.stringify(isOne ? commands[0] : commands)
     const request: RequestInit = { method: 'POST', redirect: 'manual', headers, body }
