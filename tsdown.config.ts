@@ -28,6 +28,7 @@ const entries = {
   refusals: 'src/features/refusals/index.ts',
   shield: 'src/features/shield/index.ts',
   'header-sets': 'src/features/header-sets/index.ts',
+  plans: 'src/features/plans/index.ts',
   'sliding-log': 'src/features/sliding-log/index.ts',
   shards: 'src/features/shards/index.ts',
   verify: 'src/features/verify/index.ts',

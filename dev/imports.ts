@@ -10,7 +10,7 @@ interface Room {
 const core = (...names: string[]) => names.map((name) => `core/${name}`)
 
 /** The features with fields of their own: owners.ts. */
-const owning = ['bans', 'leases', 'live', 'overrides', 'shield', 'turns'].map(
+const owning = ['bans', 'leases', 'live', 'overrides', 'plans', 'shield', 'turns'].map(
   (name) => `features/${name}`,
 )
 
@@ -60,6 +60,7 @@ const rooms: Record<string, Room> = {
         'leases',
         'live',
         'overrides',
+        'plans',
         'refusals',
         'shield',
         'sliding-log',
@@ -161,6 +162,10 @@ const rooms: Record<string, Room> = {
   'features/jitter': { rooms: ['core', ...core('base', 'config')] },
   'features/quota': {
     rooms: ['core', ...core('base', 'config', 'request', 'program', 'decide', 'respond')],
+    packages: ['valibot'],
+  },
+  'features/plans': {
+    rooms: ['core', ...core('base', 'config', 'program')],
     packages: ['valibot'],
   },
   'features/proxies': { rooms: ['core', ...core('config')] },

@@ -8,13 +8,14 @@ import type { Weights } from '../../src/core/config/schema/cost.ts'
 import type { KeyPart } from '../../src/core/config/schema/key.ts'
 import { isPlain } from '../../src/core/connection/upstash/sets.ts'
 import { limitsOf } from '../../src/core/decide/limit.ts'
-import { stagesOf } from '../../src/core/feature.ts'
+import { featuresOf, stagesOf } from '../../src/core/feature.ts'
 import { labelOf } from '../../src/core/program/key.ts'
 import { compileMatcher, isMatch, type Match } from '../../src/core/program/match.ts'
 import { canonical } from '../../src/core/program/subject.ts'
 import { addressReader } from '../../src/core/request/client-address.ts'
 import { normalizePath } from '../../src/core/request/path.ts'
 import { RequestView } from '../../src/core/request/view.ts'
+import { plans } from '../../src/features/plans/index.ts'
 import { type RequestTerms, toRequest } from './request.ts'
 import { type NotMet, whyNot } from './why.ts'
 
@@ -89,7 +90,7 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
   const config = withoutFunctions(parsed)
   const notes: string[] = []
   const log = (_event: string, _code: string, message: string) => void notes.push(message)
-  const stages = stagesOf({ config, log })
+  const stages = stagesOf({ config, log }, featuresOf(config, [plans()]))
   const describe = compileMatcher(config, log, stages)
   const runtime = { env: process.env, context: undefined, waitUntil: () => {} }
   const request = toRequest(terms)

@@ -26,6 +26,7 @@ const BY_DEFAULT = [
   'leases',
   'live',
   'overrides',
+  'plans',
   'refusals',
   'shield',
   'slidingLog',

@@ -32,6 +32,7 @@ const FOLDERS: Readonly<Record<string, string>> = {
   live: 'live',
   observe: 'observe',
   overrides: 'overrides',
+  plans: 'plans',
   proxies: 'proxies',
   quota: 'quota',
   refusals: 'refusals',
@@ -41,7 +42,7 @@ const FOLDERS: Readonly<Record<string, string>> = {
 }
 
 /** Features that older commits have in the core. */
-const IN_CORE = ['bans', 'concurrency', 'headerSets', 'live', 'shield', 'slidingLog']
+const IN_CORE = ['bans', 'concurrency', 'headerSets', 'live', 'plans', 'shield', 'slidingLog']
 export async function loadSide(name: string, folder: string): Promise<Side> {
   const has = (path: string) => existsSync(join(folder, 'src', path))
   const from = (path: string) => import(pathToFileURL(join(folder, 'src', path)).href)

@@ -11,6 +11,8 @@ const host = mutantsOf('src/core/config/host.ts', 'test/unit/hosts')
 const policy = mutantsOf('src/core/config/schema/policy.ts', unit)
 const relations = mutantsOf('src/core/config/schema/policy-checks.ts', unit)
 const entries = mutantsOf('src/core/config/check-entries.ts', unit)
+const plans = mutantsOf('src/features/plans/declaration.ts', unit)
+const tables = mutantsOf('src/features/plans/fields.ts', unit)
 const condition = mutantsOf('src/core/config/schema/condition.ts', unit)
 const outcomes = mutantsOf('src/core/config/schema/outcomes.ts', unit)
 const counting = mutantsOf('src/core/config/schema/outcomes.ts', 'test/unit/core/decide')
@@ -57,18 +59,13 @@ export const configMutants: Mutant[] = [
     'if (false) {',
     'parse-settings',
   ),
-  whole(
+  tables(
     'keeps the digests of a table in upper case',
     'name.toLowerCase().replace',
     'name.replace',
     'parse-settings',
   ),
-  parts(
-    'takes an API key for a digest',
-    '/^(sha256:)?[\\da-f]{64}$/i.test(name)',
-    'name',
-    'parse-settings',
-  ),
+  plans('takes an API key for a digest', '/^[\\da-f]{64}$/i.test(name)', 'name', 'parse-settings'),
   parts('accepts a feature twice', 'if (names.indexOf(name) < index)', 'if (false)', 'use'),
   host('Next.js takes countOnly', 'countOnly !== undefined', 'false', 'node/next'),
   host('Node takes cost.usage', 'cost.usage !== undefined', 'false', 'node/next'),
@@ -147,9 +144,9 @@ export const configMutants: Mutant[] = [
     'size > MAX_PRODUCT',
     'parse-policy-problems',
   ),
-  relations(
+  plans(
     'accepts plans without a key part that names them',
-    'if (all.plan === undefined && hasLimits) {',
+    'if (!plan && sizes.length > 0) {',
     'if (false) {',
     'parse-policy-problems',
   ),

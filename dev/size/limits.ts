@@ -14,7 +14,7 @@ export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 96 }
 
 export const entryLimits: SizeLimit[] = [
   { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 46 },
-  { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 69 },
+  { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 70 },
   { name: 'sluice/node', file: 'node.js', maxKiB: 49 },
   { name: 'sluice/next', file: 'next.js', maxKiB: 47 },
   { name: 'sluice/better-auth', file: 'better-auth.js', maxKiB: 41 },
@@ -30,6 +30,7 @@ export const entryLimits: SizeLimit[] = [
   { name: 'sluice/concurrency', file: 'concurrency.js', maxKiB: 2 },
   { name: 'sluice/distinct', file: 'distinct.js', maxKiB: 3 },
   { name: 'sluice/header-sets', file: 'header-sets.js', maxKiB: 6 },
+  { name: 'sluice/plans', file: 'plans.js', maxKiB: 6 },
   { name: 'sluice/sliding-log', file: 'sliding-log.js', maxKiB: 2 },
   { name: 'sluice/live', file: 'live.js', maxKiB: 14 },
   { name: 'sluice/shield', file: 'shield.js', maxKiB: 4 },
@@ -48,5 +49,5 @@ export const entryLimits: SizeLimit[] = [
   { name: 'sluice/durable-objects', file: 'durable-objects.js', maxKiB: 13 },
   { name: 'sluice/lint', file: 'lint.js', maxKiB: 34 },
   { name: 'sluice/testing', file: 'testing.js', node: true, maxKiB: 25 },
-  { name: 'npx sluice', file: 'cli.js', node: true, maxKiB: 217 },
+  { name: 'npx sluice', file: 'cli.js', node: true, maxKiB: 218 },
 ]

@@ -6,6 +6,7 @@ import { declaration as headerSets } from './header-sets/declaration.ts'
 import { declaration as leases } from './leases/declaration.ts'
 import { declaration as live } from './live/declaration.ts'
 import { declaration as overrides } from './overrides/declaration.ts'
+import { declaration as plans } from './plans/declaration.ts'
 import { declaration as shield } from './shield/declaration.ts'
 import { declaration as slidingLog } from './sliding-log/declaration.ts'
 
@@ -16,6 +17,7 @@ export const inGateway: readonly FeatureFields[] = [
   leases,
   live,
   overrides,
+  plans,
   { name: 'refusals' },
   shield,
   slidingLog,

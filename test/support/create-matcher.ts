@@ -1,8 +1,9 @@
 import type { ConfigOptions } from '../../src/core/config/options.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
-import { stagesOf } from '../../src/core/feature.ts'
+import { featuresOf, stagesOf } from '../../src/core/feature.ts'
 import { compileMatcher, type Matched, type Matcher } from '../../src/core/program/match.ts'
 import { inGateway } from '../../src/features/in-gateway.ts'
+import { plans } from '../../src/features/plans/index.ts'
 import { viewOnCloudflare } from './view-on-cloudflare.ts'
 
 export interface Circumstances {
@@ -16,7 +17,11 @@ export interface Circumstances {
 export function createMatcher(options: ConfigOptions, lines: string[] = []) {
   const config = parseConfig(options, inGateway)
   const log = (event: string, code: string) => void lines.push(`${event} ${code}`)
-  const match: Matcher = compileMatcher(config, log, stagesOf({ config, log }))
+  const match: Matcher = compileMatcher(
+    config,
+    log,
+    stagesOf({ config, log }, featuresOf(config, [plans()])),
+  )
   return async (
     url: string,
     init: RequestInit = {},

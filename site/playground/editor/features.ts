@@ -8,6 +8,7 @@ import { leases } from '../../../src/features/leases/index.ts'
 import { live } from '../../../src/features/live/index.ts'
 import { observe } from '../../../src/features/observe/index.ts'
 import { overrides } from '../../../src/features/overrides/index.ts'
+import { plans } from '../../../src/features/plans/index.ts'
 import { refusals } from '../../../src/features/refusals/index.ts'
 import { shield } from '../../../src/features/shield/index.ts'
 import { slidingLog } from '../../../src/features/sliding-log/index.ts'
@@ -21,6 +22,7 @@ export const features: Record<string, (...given: any[]) => unknown> = {
   leases,
   live,
   overrides,
+  plans,
   refusals,
   shield,
   slidingLog,
@@ -35,6 +37,7 @@ export const byDefault: Feature[] = [
   leases(),
   live(),
   overrides(),
+  plans(),
   refusals(),
   shield(),
   slidingLog(),

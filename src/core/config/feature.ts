@@ -16,7 +16,10 @@ export interface FeatureFields {
    * The fields that it adds to the configuration; owners.ts lists them too.
    * @param config the other fields, as far as they are valid
    */
-  readonly settings?: (config: { namespace?: string | undefined }) => v.ObjectEntries
+  readonly settings?: (config: {
+    namespace?: string | undefined
+    policies?: readonly (Partial<Policy> | undefined)[]
+  }) => v.ObjectEntries
   /** Reports settings that do not work together. */
   check?(config: CheckedConfig, problem: AddProblem): void
 }
@@ -41,6 +44,7 @@ export interface CheckedConfig {
   deny?: readonly unknown[] | undefined
   shield?: unknown
   headers?: readonly unknown[]
+  tables?: Record<string, Record<string, string>> | undefined
   live?: unknown
   refusal?: Refusal | undefined
   clientAddress?: unknown

@@ -13,7 +13,7 @@ import type { RequestView } from '../request/view.ts'
 import { compileCondition, compileRules, type Mismatch, matchesAll } from './condition.ts'
 import { compileCost } from './cost.ts'
 import { compileKey, type KeyReaders, keyReaders, labelOf } from './key.ts'
-import { compileSize } from './plan.ts'
+import { type CompilePlan, compileSize } from './plan.ts'
 import { compileReserve } from './reserve.ts'
 import { canonical, type Part } from './subject.ts'
 
@@ -76,6 +76,8 @@ type MatchConfig = Pick<
 export interface MatchStages {
   /** Reads the claims of a request's token, for the key part `jwt:<claim>`. */
   claims?: Claims
+  /** Finds the size of a policy by the plan of a request. */
+  compilePlan?: CompilePlan
   /**
    * Describes each message of a request, and combines the results.
    * @param views views of the request, one for each reading of its path
@@ -96,7 +98,7 @@ export interface MatchStages {
 export function compileMatcher(
   config: MatchConfig,
   log: Log,
-  { claims, refine }: MatchStages = {},
+  { claims, compilePlan, refine }: MatchStages = {},
   readers: KeyReaders = keyReaders(config, log, claims),
   clock: () => number = systemClock,
 ): Matcher {
@@ -104,7 +106,7 @@ export function compileMatcher(
   const allow = compileRules(config.allow, config)
   const freeKeys = MAX_KEYS - keysOfAll(config.policies)
   const policies = config.policies.map((policy) =>
-    compilePolicy(policy, config, refine, readers, clock, freeKeys),
+    compilePolicy(policy, config, refine, readers, clock, freeKeys, compilePlan),
   )
   const shieldKey = config.shield && compileKey(config.shield.key, [], config, readers)
 
@@ -201,6 +203,7 @@ function compilePolicy(
   readers: KeyReaders,
   clock: () => number,
   freeKeys: number,
+  compilePlan?: CompilePlan,
 ) {
   const mismatch = compileCondition(policy.match, config)
   const isAlways = mismatch === matchesAll
@@ -214,7 +217,7 @@ function compilePolicy(
   const { onMissingKey } = policy
   const otherKey =
     typeof onMissingKey === 'object' ? compiled(onMissingKey.key, otherLabelOf) : undefined
-  const sized = compileSize(policy, config, readers)
+  const sized = compileSize(policy, config, readers, compilePlan)
   const shareOf = compileReserve(policy, config)
   const periodOf = policy.calendar && calendar(policy.calendar.unit, policy.calendar.timeZone)
 

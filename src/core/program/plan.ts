@@ -2,7 +2,13 @@ import { type Soon, whenKnown } from '../base/when-known.ts'
 import type { Config, Policy } from '../config/parse.ts'
 import type { RequestView } from '../request/view.ts'
 import { compileKey, type KeyReaders } from './key.ts'
-import type { Part } from './subject.ts'
+
+/** Compiles a function that returns the policy in the size of the request's plan. `undefined` for a policy without plans. */
+export type CompilePlan = (
+  policy: Policy,
+  config: Pick<Config, 'tables' | 'caseSensitivePaths'>,
+  readers: KeyReaders,
+) => ((view: RequestView) => Soon<Policy>) | undefined
 
 /**
  * Compiles a function that returns the policy with the limit of the request: that of a claim, or else of its plan. All limits share one
@@ -12,9 +18,10 @@ export function compileSize(
   policy: Policy,
   config: Pick<Config, 'tables' | 'caseSensitivePaths'>,
   readers: KeyReaders,
-): ((view: RequestView) => Soon<Policy>) | undefined {
+  compilePlan?: CompilePlan,
+): ReturnType<CompilePlan> {
   const { claim } = policy
-  const planned = compilePlan(policy, config, readers)
+  const planned = compilePlan?.(policy, config, readers)
   if (!claim) return planned
   const read = compileKey([{ source: 'jwt', name: claim.claim }], [], config, readers)
   return (view) =>
@@ -24,25 +31,6 @@ export function compileSize(
       if (units >= 1) return { ...withLimit(policy, Math.min(units, claim.max)), isOwn: true }
       return planned ? planned(view) : policy
     })
-}
-
-function compilePlan(
-  policy: Policy,
-  config: Pick<Config, 'tables' | 'caseSensitivePaths'>,
-  readers: KeyReaders,
-): ((view: RequestView) => Soon<Policy>) | undefined {
-  const { plan } = policy
-  if (!plan) return undefined
-  const read = compileKey([plan.key], policy.match.path ?? [], config, readers)
-  const sizes = new Map(Object.keys(plan.limits).map((name) => [name, ofPlan(policy, name)!]))
-  const table =
-    plan.table === undefined ? undefined : new Map(Object.entries(config.tables[plan.table]!))
-  const sizeOf = ([part]: Part[]) => {
-    const value = part![1]
-    const name = table && value !== undefined ? table.get(value) : value
-    return (name !== undefined && sizes.get(name)) || policy
-  }
-  return (view) => whenKnown(read(view), sizeOf)
 }
 
 /** Returns a policy with the size of a plan, or `undefined` if the policy does not have the plan. */

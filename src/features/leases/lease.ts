@@ -8,9 +8,6 @@ import { createDemand } from './demand.ts'
 /** A lease is at most 1/16 of the remaining quota, so that no isolate holds back the last units. */
 const PARTS = 16
 
-/** The smallest quota that can have a lease. */
-export const MIN_QUOTA = 2 * PARTS
-
 /** Units that are charged in the store and not yet spent. */
 export interface Units {
   count: number

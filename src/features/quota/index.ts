@@ -42,8 +42,8 @@ export function quota(options: QuotaOptions = {}): Feature {
   /** By configuration: a live document replaces it. */
   const matchers = new WeakMap<Config, { itself: Matcher; caller: Matcher }>()
 
-  function matchersOf(config: Config, { log, stages: { claims } }: Limiter) {
-    const compiled = (config: Config) => compileMatcher(config, log, claims ? { claims } : {})
+  function matchersOf(config: Config, { log, stages: { refine: _, ...stages } }: Limiter) {
+    const compiled = (config: Config) => compileMatcher(config, log, stages)
     const own = { ...limit, deadlineMs: config.deadlineMs }
     const found = matchers.get(config) ?? {
       itself: compiled({ ...config, policies: [own], allow: [], deny: [], shield: undefined }),

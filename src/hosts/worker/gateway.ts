@@ -24,6 +24,7 @@ import { headerSets } from '../../features/header-sets/index.ts'
 import { leases } from '../../features/leases/index.ts'
 import { live } from '../../features/live/index.ts'
 import { overrides } from '../../features/overrides/index.ts'
+import { plans } from '../../features/plans/index.ts'
 import { refusals } from '../../features/refusals/index.ts'
 import { shield } from '../../features/shield/index.ts'
 import { slidingLog } from '../../features/sliding-log/index.ts'
@@ -70,6 +71,7 @@ export function createGateway(
       leases(),
       live(),
       overrides(),
+      plans(),
       refusals(),
       shield(),
       slidingLog(),

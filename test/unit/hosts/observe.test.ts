@@ -5,6 +5,7 @@ import { bans } from '../../../src/features/bans/index.ts'
 import { bodies } from '../../../src/features/bodies/index.ts'
 import { leases } from '../../../src/features/leases/index.ts'
 import { type DecisionEvent, observe } from '../../../src/features/observe/index.ts'
+import { plans } from '../../../src/features/plans/index.ts'
 import { shards } from '../../../src/features/shards/index.ts'
 import { shield as shieldFeature } from '../../../src/features/shield/index.ts'
 import { createSluice } from '../../../src/hosts/app/sluice.ts'
@@ -271,7 +272,7 @@ describe('the events of requests', () => {
 
   test('The event names the plan and the cost of the request.', async () => {
     const policies = [{ ...policy, cost: 3, limits: { pro: 30 }, plan: 'header:x-plan' as const }]
-    const { eventsOf } = setUp({ policies })
+    const { eventsOf } = setUp({ policies, use: [plans()] })
     const [planned] = await eventsOf(1, undefined, undefined, { headers: { 'x-plan': 'pro' } })
     expect(planned).toMatchObject({ plan: 'pro', units: 3, remainingShare: 0.9 })
     const [unplanned] = await eventsOf(1)

@@ -25,36 +25,12 @@ export function checkUse(use: readonly FeatureDeclaration[], problem: AddProblem
   })
 }
 
-const DIGESTS = 'the SHA-256 of each API key in hex, as printed by: printf %s "$KEY" | sha256sum'
-
-interface References {
-  tables?: Record<string, Record<string, string>>
-  allow?: { policies: string[] | undefined }[]
-}
-
-/** Reports references from one part of a configuration to another that is missing. */
-export function checkReferences(
-  policies: Unchecked,
-  names: (string | undefined)[],
-  { tables, allow }: References,
-  problem: AddProblem,
-) {
-  policies.forEach((policy, index) => {
-    const plan = policy?.plan
-    const table = plan?.table
-    if (typeof table !== 'string') return
-    if (!Object.hasOwn(Object(tables), table)) {
-      problem(['policies', index, 'plan', 'table'], 'the name of a table in tables')
-    } else if (plan?.key?.source === 'api-key') {
-      const entries = Object.keys(Object(tables?.[table]))
-      const other = entries.findIndex((name) => !/^(sha256:)?[\da-f]{64}$/i.test(name))
-      if (other >= 0) problem(['tables', table], `${DIGESTS}; entry ${other + 1} is not a digest`)
-    }
-  })
+/** Reports names in the `policies` of entries of `allow` that no policy has. */
+export function checkAllow(names: (string | undefined)[], allow: unknown, problem: AddProblem) {
   if (!Array.isArray(allow)) return
   allow.forEach((entry, index) => {
     if (!Array.isArray(entry?.policies)) return
-    entry.policies.forEach((name, place) => {
+    entry.policies.forEach((name: string, place: number) => {
       if (!names.includes(name)) {
         problem(['allow', index, 'policies', place], 'the name of a policy')
       }

@@ -6,13 +6,12 @@ import { parseOwned } from '../owned.ts'
 import { type OwnedSettings, opaque, settingOwners } from '../owners.ts'
 import { type ClientAddress, type ClientAddressOptions, clientAddress } from './client-address.ts'
 import { conditionFields } from './condition.ts'
-import { checkKeys, checkReferences, checkTags, checkUse, type Unchecked } from './config-checks.ts'
+import { checkAllow, checkKeys, checkTags, checkUse, type Unchecked } from './config-checks.ts'
 import { cors } from './cors.ts'
 import { apiKeys } from './credentials.ts'
 import { feature, madeBy } from './entries.ts'
 import { expectations } from './expect.ts'
 import { headers } from './headers.ts'
-import { tables } from './plan.ts'
 import { callers, type Policy, type PolicyOptions, policy } from './policy.ts'
 import { type Refusal, type RefusalInput, refusal } from './refusal.ts'
 import {
@@ -103,8 +102,6 @@ const configFields = <Context>() => ({
   allow: v.optional(list(named<AllowOptions>()(allow), 0), []),
   /** An entry or a list of entries for requests that are refused with 403. Takes precedence over `allow`. Defaults to none. */
   deny: v.optional(list(named<ListOptions>()(deny), 0), []),
-  /** Lookup tables for the `plan` of policies, by name: `{ customers: { acme: 'pro' } }`. Defaults to none. */
-  tables: v.optional(tables, {}),
   /** Limits on the callers of the decision API: `{ callers }`. Defaults to no limits. */
   api: v.optional(named<ApiOptions>()(object(apiFields))),
   /**
@@ -198,26 +195,12 @@ function parsed({ originTimeout, deadline, ...rest }: Output<ConfigFields>) {
     /** `policies` are the names of the skipped policies; `undefined` skips all. */
     allow: withNames('allow', rest.allow),
     deny: withNames('deny', rest.deny),
-    tables: Object.fromEntries(
-      Object.entries(rest.tables).map(([name, table]) => [
-        name,
-        policies.some(({ plan }) => plan?.table === name && plan.key.source === 'api-key')
-          ? bareDigests(table)
-          : table,
-      ]),
-    ),
     api: api && { callers: withDeadline(api.callers) },
     originTimeoutMs: originTimeout,
     /** Longest duration of a decision for which no policy sets a deadline, ms. */
     deadlineMs: deadline,
   }
 }
-
-/** Normalizes the digests that are names of a table: lower case, without `sha256:`, as API keys are read. */
-const bareDigests = (table: Record<string, string>) =>
-  Object.fromEntries(
-    Object.entries(table).map(([name, plan]) => [name.toLowerCase().replace('sha256:', ''), plan]),
-  )
 
 const withNames = <E extends { name: string | undefined }>(list: string, entries: E[]) =>
   entries.map((entry, index) => ({ ...entry, name: entry.name ?? `${list}[${index}]` }))
@@ -244,7 +227,7 @@ export const configWith = (byDefault: readonly FeatureFields[]) =>
         const checked: CheckedConfig = { ...valid, ...owned, policies }
         for (const one of features) one.check?.(checked, problem)
         if (use) checkNeeds(checked, [...inGateway, ...use.map(({ name }) => name)], problem)
-        checkReferences(policies, names, all, problem)
+        checkAllow(names, all.allow, problem)
       }
       if (valid.policies) checkTags(valid.policies, problem)
     }),

@@ -15,7 +15,6 @@ type Valid = Partial<{
   window: CalendarUnit | number
   timeZone: string | undefined
   limit: number | { max: number }
-  limits: Record<string, number>
   plan: PlanSource | undefined
   burst: number | undefined
   align: string | undefined
@@ -24,10 +23,7 @@ type Valid = Partial<{
   match: Condition
 }>
 
-export function checkQuota(
-  { algorithm, window, limit, burst, align, limits }: Valid,
-  problem: AddProblem,
-) {
+export function checkQuota({ algorithm, window, limit, burst, align }: Valid, problem: AddProblem) {
   if (burst !== undefined && algorithm && !buckets.some((name) => name === algorithm)) {
     problem(['burst'], `no value (${algorithm} has no burst)`)
   }
@@ -38,10 +34,6 @@ export function checkQuota(
   const sizes: [string[], number | undefined][] = [
     typeof limit === 'object' ? [['limit', 'max'], limit.max] : [['limit'], limit],
     [['burst'], burst],
-    ...Object.entries(limits ?? {}).map(([name, size]): [string[], number] => [
-      ['limits', name],
-      size,
-    ]),
   ]
   for (const [path, size = 0] of sizes) {
     if (windowMs && size * windowMs > MAX_PRODUCT) {
@@ -61,19 +53,6 @@ export function checkCalendar({ algorithm, window, timeZone, align }: Valid, pro
     problem(['window'], 'a duration (calendar windows require fixed-window)')
   if (align !== undefined)
     problem(['align'], 'no value (a calendar window opens when its period begins)')
-}
-
-export function checkPlan(
-  { limits, plan }: Valid,
-  problem: AddProblem,
-  all: Record<string, unknown>,
-) {
-  if (!limits) return
-  const hasLimits = Object.keys(limits).length > 0
-  if (plan && !hasLimits) problem(['limits'], 'a limit for each plan')
-  if (all.plan === undefined && hasLimits) {
-    problem(['plan'], 'the key part that holds the plan of a request, like "header:x-plan"')
-  }
 }
 
 /** Reports a key part `path:id` if no path of `match` has the parameter `:id`. */

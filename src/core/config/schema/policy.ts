@@ -16,8 +16,8 @@ import {
 } from './key.ts'
 import { limit } from './limit.ts'
 import { countOnly } from './outcomes.ts'
-import { limits, type PlanOptions, type PlanSource, plan } from './plan.ts'
-import { buckets, checkCalendar, checkParameters, checkPlan, checkQuota } from './policy-checks.ts'
+import { type PlanOptions, type PlanSource, plan } from './plan.ts'
+import { buckets, checkCalendar, checkParameters, checkQuota } from './policy-checks.ts'
 import { type Refusal, type RefusalInput, refusal } from './refusal.ts'
 import { reserve } from './reserve.ts'
 import {
@@ -59,11 +59,9 @@ const policyFields = <Context>() => ({
   window,
   /** Time zone of a calendar `window`: an IANA name such as `'Europe/Berlin'`. Defaults to `'UTC'`. */
   timeZone: v.optional(v.custom<string>(isTimeZone, 'a time zone like "Europe/Berlin"')),
-  /** Size of the quota for each plan: `{ pro: 5000 }`, within the bounds of `limit`. Requests without a plan in this list get `limit`. Requires `plan`. Defaults to none. */
-  limits: v.optional(limits, {}),
   /**
    * Source of a request's plan: a key part such as `'header:x-plan'`, or `{ key, table }` to look up its value in a table of the
-   * configuration. Requires `limits`. Defaults to none.
+   * configuration. Requires `limits` and `plans()`. Defaults to none.
    */
   plan: v.optional(plan as v.GenericSchema<PlanOptions<Context>, PlanSource>),
   /**
@@ -167,7 +165,7 @@ export interface Policy extends ReturnType<typeof parsed> {
 const stateOf = (algorithm: string) => (algorithm === 'token-bucket' ? 'missing-tokens' : algorithm)
 
 function parsed(options: Output<PolicyFields>) {
-  const { window, deadline, timeZone = 'UTC', plan, limits, ...rest } = options
+  const { window, deadline, timeZone = 'UTC', plan, ...rest } = options
   const { name, algorithm: written, align = 'first-request' } = rest
   const claim = typeof rest.limit === 'number' ? undefined : rest.limit
   const limit = claim ? claim.otherwise : (rest.limit as number)
@@ -200,7 +198,7 @@ function parsed(options: Output<PolicyFields>) {
           ? ('content-bytes' as const)
           : undefined,
     align,
-    plan: plan && { ...plan, limits },
+    plan: plan && { ...plan, limits: rest.limits ?? {} },
     // An isolate cannot count the slots of other isolates.
     onStoreError: rest.onStoreError ?? (algorithm === 'concurrency' ? 'allow' : 'local'),
     usesBody: usesBody([
@@ -219,10 +217,9 @@ function parsed(options: Output<PolicyFields>) {
 
 export const policy = named<PolicyOptions>()(
   v.pipe(
-    object(policyFields, (input, problem, all) => {
+    object(policyFields, (input, problem) => {
       checkQuota(input, problem)
       checkCalendar(input, problem)
-      checkPlan(input, problem, all)
       checkParameters(input, problem)
     }),
     v.transform(parsed),

@@ -50,7 +50,6 @@ describe('the policy parser', () => {
       deny: [],
       caseSensitivePaths: false,
       use: [],
-      tables: {},
       live: undefined,
       apiKeys: {
         from: [

@@ -59,6 +59,10 @@ describe('the problems of the configuration', () => {
       'live.every: a duration like "10s", or whole milliseconds | 0',
     ],
     [{ tables: [] }, 'tables: an object of tables | []'],
+    [
+      { policies: [{ ...valid, limits: { a: 5 }, plan: { table: 'a' } }], tables: { a: {} } },
+      expect.stringMatching(/^policies\[0\]\.plan\.key: .* \| nothing$/),
+    ],
     [{ tables: { a: { b: 7 } } }, 'tables.a.b: a string | 7'],
     [
       { tables: { a: { constructor: 'pro' } } },
@@ -77,7 +81,7 @@ describe('the problems of the configuration', () => {
     [{ policies: [valid, valid] }, 'policies[1].name: a name that no other policy has | "a"'],
     [
       { policies: [], orgin: 'x' },
-      'orgin: one of the fields origin, originTimeout, policies, allow, deny, tables, api, clientAddress, caseSensitivePaths, apiKeys, headers, cors, refusal, deadline, clock, denialCache, batching, store, unconfigured, namespace, hashKeys, degradedHeader, use, expect, accept, live, shield | "x"',
+      'orgin: one of the fields origin, originTimeout, policies, allow, deny, api, clientAddress, caseSensitivePaths, apiKeys, headers, cors, refusal, deadline, clock, denialCache, batching, store, unconfigured, namespace, hashKeys, degradedHeader, use, expect, accept, live, tables, shield | "x"',
     ],
     [
       { policies: [], origin: 'example.com' },

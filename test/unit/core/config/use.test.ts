@@ -10,6 +10,7 @@ import { jwt } from '../../../../src/features/jwt/index.ts'
 import { leases } from '../../../../src/features/leases/index.ts'
 import { live } from '../../../../src/features/live/index.ts'
 import { overrides } from '../../../../src/features/overrides/index.ts'
+import { plans } from '../../../../src/features/plans/index.ts'
 import { refusals } from '../../../../src/features/refusals/index.ts'
 import { cluster, shards } from '../../../../src/features/shards/index.ts'
 import { shield as shieldFeature } from '../../../../src/features/shield/index.ts'
@@ -29,6 +30,7 @@ const made = {
   leases: leases(),
   live: live(),
   overrides: overrides(),
+  plans: plans(),
   refusals: refusals(),
   shield: shieldFeature(),
   slidingLog: slidingLog(),
@@ -48,12 +50,12 @@ test.each<[keyof typeof made, string, object, object?]>([
   ['jwt', 'policies[0].key', { key: 'jwt:sub' }],
   ['jwt', 'policies[0].key', { key: ['ip', 'jwt:sub'] }],
   ['jwt', 'policies[0].onMissingKey', { onMissingKey: { key: 'jwt:sub' } }],
-  ['jwt', 'policies[0].plan', { limits: { pro: 9 }, plan: 'jwt:plan' }],
+  ['jwt', 'policies[0].plan', { limits: { pro: 9 }, plan: 'jwt:plan' }, { use: [plans()] }],
   [
     'jwt',
     'policies[0].plan',
     { limits: { pro: 9 }, plan: { key: 'jwt:sub', table: 'a' } },
-    { tables: { a: {} } },
+    { tables: { a: {} }, use: [plans()] },
   ],
   ['jwt', 'policies[0].limit', { limit }],
   ['bodies', 'policies[0].key', { key: 'body:params.name' }],
@@ -62,6 +64,8 @@ test.each<[keyof typeof made, string, object, object?]>([
   ['bodies', 'policies[0].reserve', { reserve: [{ match: { body: { a: true } }, share: 0.5 }] }],
   ['bodies', 'allow', {}, { allow: { body: { a: true } } }],
   ['bans', 'policies[0].penalty', { penalty: 'manual' }],
+  ['plans', 'policies[0].limits', { limits: { pro: 9 }, plan: 'header:x-plan' }],
+  ['plans', 'tables', {}, { tables: { a: { b: 'pro' } } }],
   ['concurrency', 'policies[0].algorithm', { algorithm: 'concurrency' }],
   ['headerSets', 'headers', {}, { headers: ['draft-11', 'github'] }],
   ['leases', 'policies[0].lease', { lease }],

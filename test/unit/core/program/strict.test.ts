@@ -5,11 +5,12 @@ import { describedRequest } from '../../../../src/api/described-request.ts'
 import { describeRequest } from '../../../../src/client/client.ts'
 import type { ConfigOptions, MatchOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
-import { stagesOf } from '../../../../src/core/feature.ts'
+import { featuresOf, stagesOf } from '../../../../src/core/feature.ts'
 import { compileMatcher, isMatch, type Matched } from '../../../../src/core/program/match.ts'
 import { RequestView } from '../../../../src/core/request/view.ts'
 import { bodies } from '../../../../src/features/bodies/index.ts'
 import { inGateway } from '../../../../src/features/in-gateway.ts'
+import { plans } from '../../../../src/features/plans/index.ts'
 import { createMatcher } from '../../../support/create-matcher.ts'
 import { isLong } from '../../../support/long.ts'
 
@@ -284,7 +285,11 @@ describe('Over all readings', () => {
     const { body, ...rest } = init as RequestInit
     const config = parseConfig(options, inGateway)
     const log = () => {}
-    const match = compileMatcher(config, log, stagesOf({ config, log }))
+    const match = compileMatcher(
+      config,
+      log,
+      stagesOf({ config, log }, featuresOf(config, [plans()])),
+    )
     const description = {
       ...describeRequest(new Request(url, rest)),
       ...(body && padded !== 'body' && { body: body as string }),

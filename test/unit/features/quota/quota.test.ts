@@ -5,6 +5,7 @@ import type { Policy } from '../../../../src/core/config/parse.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { bans } from '../../../../src/features/bans/index.ts'
 import { bodies } from '../../../../src/features/bodies/index.ts'
+import { plans } from '../../../../src/features/plans/index.ts'
 import { dependsOnRequest, forSenders } from '../../../../src/features/quota/caller.ts'
 import { type CallerQuotas, quota } from '../../../../src/features/quota/index.ts'
 import { createSluice } from '../../../../src/hosts/app/sluice.ts'
@@ -119,7 +120,7 @@ test('A policy whose key depends on the request is named, and has no numbers.', 
 test('Plans, allowed clients and denied clients count as for any other request.', async () => {
   const { send, quotas } = limiter(
     [policy('per-ip', { plan: 'header:x-plan', limits: { pro: 50 } })],
-    { allow: [{ ip: '192.0.2.9' }], deny: [{ ip: '192.0.2.66' }] },
+    { allow: [{ ip: '192.0.2.9' }], deny: [{ ip: '192.0.2.66' }], use: [quota(), plans()] },
   )
   expect((await quotas({ 'x-plan': 'pro' })).quotas[0]).toMatchObject({ limit: 50, remaining: 50 })
   expect((await quotas({ 'x-ip': '192.0.2.9' })).quotas).toEqual([])

@@ -1,0 +1,19 @@
+import { whenKnown } from '../../core/base/when-known.ts'
+import { compileKey } from '../../core/program/key.ts'
+import { type CompilePlan, ofPlan } from '../../core/program/plan.ts'
+import type { Part } from '../../core/program/subject.ts'
+
+export const compilePlan: CompilePlan = (policy, config, readers) => {
+  const { plan } = policy
+  if (!plan) return undefined
+  const read = compileKey([plan.key], policy.match.path ?? [], config, readers)
+  const sizes = new Map(Object.keys(plan.limits).map((name) => [name, ofPlan(policy, name)!]))
+  const table =
+    plan.table === undefined ? undefined : new Map(Object.entries(config.tables![plan.table]!))
+  const sizeOf = ([part]: Part[]) => {
+    const value = part![1]
+    const name = table && value !== undefined ? table.get(value) : value
+    return (name !== undefined && sizes.get(name)) || policy
+  }
+  return (view) => whenKnown(read(view), sizeOf)
+}

@@ -1,0 +1,55 @@
+/** What `plans()` adds to a configuration. */
+import type { FeatureFields } from '../../core/config/feature.ts'
+import { MAX_PRODUCT } from '../../core/config/schema/limit.ts'
+import type { Policy } from '../../core/config/schema/policy.ts'
+import { type AddProblem, isObject } from '../../core/config/schema/shapes.ts'
+import { fields, settings } from './fields.ts'
+
+export const declaration: FeatureFields = {
+  name: 'plans',
+  fields,
+  settings,
+  check({ policies, tables }, problem) {
+    policies.forEach((policy, index) => {
+      if (!policy) return
+      const report: AddProblem = (path, expected) => problem(['policies', index, ...path], expected)
+      checkLimits(policy, report)
+      checkTable(policy, tables, problem, report)
+    })
+  },
+}
+
+function checkLimits({ plan, limits = {}, windowMs }: Partial<Policy>, problem: AddProblem) {
+  const sizes = Object.entries(limits)
+  // A value of `limits` with a problem of its own is not an object.
+  const written = plan?.limits
+  if (isObject(written) && Object.keys(written).length === 0)
+    problem(['limits'], 'a limit for each plan')
+  if (!plan && sizes.length > 0) {
+    problem(['plan'], 'the key part that holds the plan of a request, like "header:x-plan"')
+  }
+  for (const [name, size] of sizes) {
+    if (windowMs && size * windowMs > MAX_PRODUCT) {
+      problem(['limits', name], `at most ${Math.floor(MAX_PRODUCT / windowMs)} with this window`)
+    }
+  }
+}
+
+const DIGESTS = 'the SHA-256 of each API key in hex, as printed by: printf %s "$KEY" | sha256sum'
+
+/** @param report reports a problem of the policy */
+function checkTable(
+  { plan }: Partial<Policy>,
+  tables: Record<string, Record<string, string>> | undefined,
+  problem: AddProblem,
+  report: AddProblem,
+) {
+  const table = plan?.table
+  if (typeof table !== 'string') return
+  if (!Object.hasOwn(Object(tables), table)) {
+    report(['plan', 'table'], 'the name of a table in tables')
+  } else if (plan!.key?.source === 'api-key') {
+    const other = Object.keys(tables![table]!).findIndex((name) => !/^[\da-f]{64}$/i.test(name))
+    if (other >= 0) problem(['tables', table], `${DIGESTS}; entry ${other + 1} is not a digest`)
+  }
+}

@@ -1,0 +1,75 @@
+/** The fields that `plans()` adds. */
+import * as v from 'valibot'
+import type { PlanSource } from '../../core/config/schema/plan.ts'
+import {
+  type AddProblem,
+  anyText,
+  isObject,
+  record,
+  whole,
+} from '../../core/config/schema/shapes.ts'
+
+/** Values by name, which `check` checks. Reports the names that JavaScript treats specially. */
+const byName = <I, O>(
+  expected: string,
+  values: v.GenericSchema<I, O>,
+  check?: (all: object, problem: AddProblem) => void,
+) =>
+  record(
+    v.pipe(
+      v.custom<Record<string, I>>(isObject, expected),
+      v.check(
+        (input) =>
+          !['__proto__', 'prototype', 'constructor'].some((one) => Object.hasOwn(input, one)),
+        'names other than __proto__, prototype and constructor',
+      ),
+    ),
+    values,
+    (_, problem, all) => check?.(all, problem),
+  )
+
+const limits = byName('an object like { free: 100, pro: 5000 }', whole(1), (all, problem) => {
+  for (const name of Object.keys(all)) {
+    if (!/^.{1,64}$/s.test(name)) problem([name], 'a plan name of 1 to 64 characters', true)
+  }
+})
+
+const tables = byName('an object of tables', byName('an object of strings', anyText('a string')))
+
+/** The digests that are names of a table, in the form of `api-key`: in lower case, without `sha256:`. */
+const bareDigests = (table: Record<string, string>) =>
+  Object.fromEntries(
+    Object.entries(table).map(([name, plan]) => [name.toLowerCase().replace('sha256:', ''), plan]),
+  )
+
+export const fields = () => ({
+  /** Size of the quota for each plan: `{ pro: 5000 }`, within the bounds of `limit`. Requests without a plan in this list get `limit`. Requires `plan` and `plans()`. Defaults to none. */
+  limits: v.optional(limits),
+})
+
+export const settings = ({
+  policies = [],
+}: {
+  /** A plan with problems may have no key. */
+  policies?: readonly ({ plan?: Partial<PlanSource> | undefined } | undefined)[]
+}) => ({
+  /** Lookup tables for the `plan` of policies, by name: `{ customers: { acme: 'pro' } }`. Requires `plans()`. Defaults to none. */
+  tables: v.optional(
+    v.pipe(
+      tables,
+      v.transform((all) =>
+        Object.fromEntries(
+          Object.entries(all).map(([name, table]) => [
+            name,
+            policies.some((policy) => {
+              const plan = policy?.plan
+              return plan?.table === name && plan.key?.source === 'api-key'
+            })
+              ? bareDigests(table)
+              : table,
+          ]),
+        ),
+      ),
+    ),
+  ),
+})
