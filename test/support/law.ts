@@ -10,6 +10,9 @@ const quarter = Math.ceil(lawRuns / 4)
 /** The timeout of a law in ms. It grows with the number of runs. */
 const timeout = 60_000 + lawRuns * 100
 
+/** A law that takes too long fails before its test does, so that the run shows the counter-example as far as it is shrunk. */
+const bounded = { interruptAfterTimeLimit: timeout - 10_000, markInterruptAsFailure: true }
+
 /** Runs in flight at a time. Sequential runs mostly wait for Redis. */
 const LANES = 8
 
@@ -34,7 +37,11 @@ export function property<T>(
         })
       }
       const share = Math.floor((numRuns + number) / lanes)
-      const parameters = { numRuns: share, ...(seed !== undefined && { seed: seed + number }) }
+      const parameters = {
+        ...bounded,
+        numRuns: share,
+        ...(seed !== undefined && { seed: seed + number }),
+      }
       if (share > 0) await fc.assert(fc.asyncProperty(values, one), parameters)
     }
     await Promise.all(Array.from({ length: lanes }, (_, number) => lane(number)))
