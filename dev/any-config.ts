@@ -12,12 +12,13 @@ import { graphqlCost } from '../src/features/graphql/graphql.ts'
 import { type JwtOptions, jwt } from '../src/features/jwt/index.ts'
 import { observe } from '../src/features/observe/index.ts'
 import { cluster, shards } from '../src/features/shards/index.ts'
+import { turns } from '../src/features/turns/index.ts'
 import { type ConfigOptions, createGateway } from '../src/index.ts'
 
 /** A configuration as JSON: `jwt` has the options of `jwt()`. */
 export type JsonConfig = ConfigOptions & { jwt?: JwtOptions | undefined }
 
-const named: Record<string, () => Feature> = { cluster, banList, distinct }
+const named: Record<string, () => Feature> = { cluster, banList, distinct, turns }
 
 interface Settings {
   CONFIG: string

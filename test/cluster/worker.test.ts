@@ -6,14 +6,16 @@ import { type RunningWorker, startWorker } from '../../dev/worker.ts'
 import type { Decision } from '../../src/core/base/decision.ts'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
 import { cluster } from '../../src/features/shards/index.ts'
+import { turns } from '../../src/features/turns/index.ts'
 import { useCluster } from '../support/cluster.ts'
 import { CROSS_REQUEST_IO } from '../support/cross-request-io.ts'
 
 const { running, httpOf } = useCluster()
 
 const quota = { algorithm: 'fixed-window', limit: 5, window: '1d', onMissingKey: 'skip' } as const
+const paced = { ...quota, algorithm: 'gcra', window: '1s', wait: '5s' } as const
 const config: ConfigOptions = {
-  use: [cluster()],
+  use: [cluster(), turns()],
   deadline: '10s', // a busy machine must not turn a wait into a store error
   degradedHeader: true,
   live: { from: 'redis', every: '1s' },
@@ -29,6 +31,8 @@ const config: ConfigOptions = {
       limit: 1,
       penalty: { after: 1, within: '1h', ban: '1h' },
     },
+    { ...paced, name: 'paced-user', key: 'header:x-paced-user', limit: 10 },
+    { ...paced, name: 'paced-tenant', key: 'header:x-paced-tenant', limit: 5 },
   ],
 }
 const [apiToken, operateToken] = ['a-api-token-for-tests', 'an-operate-token-for-tests']
@@ -110,6 +114,23 @@ test('A request with keys in several slots is charged in all of them or in none.
       return spent.reduce((sum, units) => sum + units, 0)
     })
     .toBe(passed)
+})
+
+test('A request with keys in several slots waits for its turn in all of them, and charges none if one is too late.', async () => {
+  const names = { 'x-paced-user': newUser(), 'x-paced-tenant': newUser() }
+  const begun = Date.now()
+  const statuses = Array.from({ length: 4 }, () => get(names))
+  expect(counts(await Promise.all(statuses)).passed).toBe(4)
+  expect(Date.now() - begun).toBeGreaterThanOrEqual(600) // a place each 200 ms for the tenant
+  const other = newUser()
+  const flood = Array.from({ length: 40 }, () =>
+    get({ 'x-paced-user': other, 'x-paced-tenant': names['x-paced-tenant'] }),
+  )
+  const { passed, refused } = counts(await Promise.all(flood))
+  expect([passed + refused, refused > 0]).toEqual([40, true])
+  const left = async () =>
+    (await api<Decision>('/decide', { policy: 'paced-user', key: other, mode: 'peek' })).limits[0]!
+  await expect.poll(async () => (await left()).remaining).toBe(1)
 })
 
 test('An operator sets the limit of a key, lists it, and removes it.', async () => {
