@@ -66,12 +66,6 @@ export function createBreaker({ clock = systemClock, onOpen, onClose }: BreakerO
     }
   }
 
-  function succeeded() {
-    failures = 0
-    if (opened) onClose?.(clock() - opened.since)
-    opened = undefined
-  }
-
   const isOpen = (now = clock()) =>
     opened !== undefined && (holds(opened, now) || holds(trial, now))
 
@@ -105,7 +99,12 @@ export function createBreaker({ clock = systemClock, onOpen, onClose }: BreakerO
         call.isOver = true
         clearTimeout(timer)
         if (isTrial) trial = undefined
-        if (isAnswer(reply)) return succeeded()
+        if (isAnswer(reply)) {
+          failures = 0
+          if (opened) onClose?.(clock() - opened.since)
+          opened = undefined
+          return
+        }
         const error = Array.isArray(reply) ? reply[0] : reply
         const code = error instanceof StoreError ? error.code : 'internal'
         const isBusy = code === 'timeout' && isLate(clock() - until - LATE_MS)
