@@ -148,7 +148,9 @@ async function conclude(
   const { policy, expected, cost, states, together } = plan
   const { passed, refusal, refilled, answers } = round
   const { name } = policy
-  const counted = states ? `requests of cost ${cost}` : 'requests'
+  // The deployment counts each request as another value, or as `cost` of them.
+  const unit = policy.distinct ? 'requests with another value' : 'requests'
+  const counted = states ? `requests of cost ${cost}` : unit
   if (!refusal) {
     if (passed <= expected && answers.length > passed) {
       return {

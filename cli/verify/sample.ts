@@ -76,13 +76,18 @@ export async function sampleFor(
 const isHost = (name: string, host: string) =>
   name.startsWith('*.') ? host.endsWith(name.slice(1)) : host === name
 
+/** The parts of a request that a policy needs: those of the key, and the value that it counts. */
+const partsOf = ({ key, distinct }: Policy) => (distinct ? [...key, distinct] : key)
+
 /** What the policy needs and a request cannot be given. */
 function missingFor(
-  { match, key }: Policy,
+  policy: Policy,
   { apiKeys }: Config,
   host: string,
   given: Record<string, string>,
 ): string | undefined {
+  const { match } = policy
+  const key = partsOf(policy)
   if (match.host && !match.host.some((one) => isHost(one, host))) {
     return `it applies to the host ${match.host.join(' or ')}: run sluice verify with that address`
   }
@@ -106,10 +111,12 @@ function missingFor(
 }
 
 function candidates(
-  { match, key }: Policy,
+  policy: Policy,
   { apiKeys }: Config,
   given: Record<string, string>,
 ): SampleRequest[] {
+  const { match } = policy
+  const key = partsOf(policy)
   const paths = match.path?.map(pathOf) ?? ['/', '/sluice-verify']
   const methods = match.method?.filter((one) => one !== 'HEAD') ?? ['GET', 'POST']
   const body = bodyFor(match, key)

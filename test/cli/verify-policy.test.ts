@@ -4,6 +4,8 @@ import { beforeAll, expect, test } from 'vitest'
 import { verifyDeployment } from '../../cli/verify/run.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
 import type { Feature } from '../../src/core/feature.ts'
+import { bodies } from '../../src/features/bodies/index.ts'
+import { distinct } from '../../src/features/distinct/index.ts'
 import { inGateway } from '../../src/features/in-gateway.ts'
 import { turns } from '../../src/features/turns/index.ts'
 import { verify } from '../../src/features/verify/index.ts'
@@ -48,3 +50,26 @@ test('A policy that lets requests wait is proven without a wait.', async () => {
   expect(findings.filter(({ status }) => status !== 'ok')).toEqual([])
   expect(Date.now() - begun).toBeLessThan(4_000)
 })
+
+test.each(['header:x-name', 'body:name'] as const)(
+  'A policy that counts the different values of %s is proven with as many values as its limit.',
+  async (part) => {
+    const findings = await findingsOf(
+      [
+        {
+          name: 'names',
+          limit: 3,
+          window: '1h',
+          key: 'global',
+          distinct: part,
+          onMissingKey: 'refuse',
+        },
+      ],
+      [distinct(), bodies()],
+    )
+    expect(findings.filter(({ status }) => status !== 'ok')).toEqual([])
+    expect(findings[0]!.text).toContain(
+      '3 of 4 requests with another value passed, the 4th was refused',
+    )
+  },
+)
