@@ -8,6 +8,7 @@ import { banList } from '../../src/features/ban-list/index.ts'
 import { type BodiesOptions, bodies } from '../../src/features/bodies/index.ts'
 import { distinct } from '../../src/features/distinct/index.ts'
 import { type GraphqlCostOptions, graphqlCost } from '../../src/features/graphql/graphql.ts'
+import { headerSets } from '../../src/features/header-sets/index.ts'
 import { jitter } from '../../src/features/jitter/index.ts'
 import { type JwtOptions, jwt } from '../../src/features/jwt/index.ts'
 import { leases } from '../../src/features/leases/index.ts'
@@ -41,6 +42,7 @@ const makers: Record<string, (options: never) => Feature> = {
   overrides: () => overrides(),
   banList: () => banList(),
   distinct: () => distinct(),
+  headerSets: () => headerSets(),
   turns: (options: TurnsOptions) => turns(options),
 }
 
