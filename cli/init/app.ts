@@ -63,7 +63,9 @@ export function existingApp(folder: string, has: (name: string) => boolean): App
 }
 
 function nextApp(folder: string): App {
-  const source = existsSync(join(folder, 'src')) ? 'src/' : ''
+  // Next.js reads the file beside the folder app or pages only.
+  const isInSource = ['app', 'pages'].some((name) => existsSync(join(folder, 'src', name)))
+  const source = isInSource ? 'src/' : ''
   const own = PROXIES.map((name) => source + name).find((name) => existsSync(join(folder, name)))
   const proxy = source ? PROXY.replace('./sluice', '../sluice') : PROXY
   const files: Files = { 'sluice.config.ts': nodeConfig('{ forwardedFor: { trustedProxies: 1 } }') }

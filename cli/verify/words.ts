@@ -59,7 +59,7 @@ export function uncovered(
   // An app sends the field with some of its answers only.
   const by = headers.get('x-powered-by') ?? poweredBy
   const remedy = /next\.js/i.test(by)
-    ? 'Next.js does not run the limiter: the file must be proxy.ts (middleware.ts before Next.js 16) beside the folder app, and its matcher must include the path'
+    ? 'Next.js does not run the limiter: the file must be proxy.ts (or middleware.ts, the only name before Next.js 16) beside the folder app, and its matcher must include the path'
     : /express/i.test(by)
       ? 'the app answers before the limiter: write app.use(rateLimiter(…)) above the routes'
       : routes.length > 0

@@ -346,6 +346,7 @@ export default app
   test.each([
     ['proxy.ts', undefined],
     ['src/proxy.ts', 'src/app/page.tsx'],
+    ['proxy.ts', 'src/lib/database.ts'],
   ])('In an app of Next.js init writes %s.', async (proxy, file) => {
     await project.write('package.json', '{"dependencies":{"next":"*"}}')
     if (file) await project.write(file, '')
