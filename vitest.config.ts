@@ -12,21 +12,29 @@ process.env.NODE_COMPILE_CACHE ??= fileURLToPath(
 
 /** The slowest test files. They start first, so that none of them is the last one to run. */
 const longest = [
-  'test/cli/reload',
+  'test/cli/init',
+  'test/docs/examples',
+  'durable-objects/object',
   'test/unit/testing/start',
   'test/cli/project',
+  'test/cli/start',
+  'test/cli/reload',
+  'test/worker/usage',
+  'test/docs/replay',
+  'test/cli/replay-command',
   'test/worker/credentials',
   'upstash-bridge/test/production',
-  'test/cli/start',
-  'test/cli/replay-command',
+  'bench/test/simulate-run',
+  'test/script/oracle',
+  'test/script/both-stores',
+  'test/script/reserve',
+  'test/worker/testing',
+  'worker/verify/sabotage',
+  'test/worker/forward-auth',
+  'test/dev/release',
+  'upstash-bridge/test/hostile',
   'test/cli/dashboard-page',
   'test/site/playground-page',
-  'test/docs/examples',
-  'test/docs/replay',
-  'test/worker/forward-auth',
-  'test/script/oracle',
-  'test/unit/features/leases/laws',
-  'test/worker/fuzz',
 ]
 
 const isCI = Boolean(process.env.CI)

@@ -38,7 +38,7 @@ export async function readConfiguration({ file, project, check }: Program): Prom
   const child = fork(file, args, {
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     env: { ...process.env, TMPDIR: folder },
-    timeout: 10_000,
+    timeout: 30_000, // a busy machine needs a multiple of the usual second
     killSignal: 'SIGKILL',
   })
   const exited = once(child, 'exit')
@@ -63,7 +63,7 @@ export async function readConfiguration({ file, project, check }: Program): Prom
   process.off('exit', end)
   await rm(folder, { recursive: true })
   if (!answer)
-    throw new Error('sluice.config.ts: the file does not load within 10 s, or ends the process')
+    throw new Error('sluice.config.ts: the file does not load within 30 s, or ends the process')
   if ('problem' in answer) throw new Error(answer.problem)
   return answer.description
 }

@@ -23,8 +23,7 @@ beforeAll(async () => {
 })
 afterAll(() => stack?.stop())
 
-// A real wait: on a busy machine the early request may be late.
-test('A wait of seconds is waited for, and is exact.', { retry: 2 }, async () => {
+test('A wait of seconds is waited for, and is kept.', async () => {
   const findings = await verifyDeployment({
     url: stack.url,
     token: TOKEN,
@@ -32,5 +31,6 @@ test('A wait of seconds is waited for, and is exact.', { retry: 2 }, async () =>
     maxWaitMs: 12_000,
   })
   expect(findings.filter(({ status }) => status !== 'ok')).toEqual([])
-  expect(findings[0]?.text).toMatch(/; Retry-After \d s was exact$/)
+  // On a busy machine the request before the end may be late, so that nothing is known: see verify-judge.test.ts.
+  expect(findings[0]?.text).toMatch(/; Retry-After \d s( was exact)?$/)
 })
