@@ -12,7 +12,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
 import { isLong } from '../support/long.ts'
 
-const SECONDS = isLong ? 5 : 2
+const SECONDS = isLong ? 5 : 1
 
 let stack: FaultStack
 let load: Load
