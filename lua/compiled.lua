@@ -1,5 +1,5 @@
--- The template of compiled scripts: one `take` of fixed limits, for one key or for each of many keys. README.md has an example.
--- src/store/upstash/compile.ts fills in the words with `$`:
+-- The template of compiled scripts: one `take` of fixed limits, for one key or for each of many keys. README.md explains them.
+-- src/core/connection/upstash/compile.ts fills in the words with `$`:
 --
 -- $each, $end               the lines between them are written once for each limit, with its number for `$n`
 -- $one, $many               the line is only for the script of one key, or of many keys

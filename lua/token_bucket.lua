@@ -34,5 +34,7 @@ local function token_bucket(now, limit, window, burst, cost, decided_at, most, a
   if after == missing then
     return true
   end
-  return true, moment, after > 0 and moment + math.ceil(after / limit) or 0, after
+  local wait = after / limit
+  -- `-wait % 1` is what `wait` lacks to a whole number. The operator takes less time than a call of math.ceil.
+  return true, moment, after > 0 and moment + (wait + -wait % 1) or 0, after
 end

@@ -201,8 +201,8 @@ export const luaMutants: Mutant[] = [
 
   bucket(
     'rounds the run-out down',
-    'math.ceil(after / limit)',
-    'math.max(1, math.floor(after / limit))',
+    '(wait + -wait % 1)',
+    'math.max(1, math.floor(wait))',
     'oracle',
   ),
   bucket('overflows', 'if missing < 0 then', 'if false then', 'oracle'),
