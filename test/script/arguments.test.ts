@@ -19,7 +19,7 @@ async function refusal(keys: string[], args: string[]): Promise<string> {
 
 test('A valid call is accepted.', async () => {
   expect(await server.evaluate([newKey()], [`3::${now}`, `take ${limit}`])).toBe(
-    '1789000000000 +1789000000000:1000:1;',
+    '1789000000000:3 +1789000000000:1000:1;',
   )
 })
 
