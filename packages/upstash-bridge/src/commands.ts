@@ -9,7 +9,7 @@ const REFUSED = new Set(
    multi exec discard watch unwatch
    blpop brpop brpoplpush blmove blmpop bzpopmin bzpopmax bzmpop wait waitaof
    subscribe psubscribe ssubscribe unsubscribe punsubscribe sunsubscribe monitor
-   cluster config debug failover latency migrate module move pfdebug pfselftest psync replconf replicaof
+   cluster commandlog config debug failover latency migrate module move pfdebug pfselftest psync replconf replicaof
    restore-asking role save bgsave bgrewriteaof lastsave shutdown slaveof slowlog swapdb sync`
     .trim()
     .split(/\s+/),

@@ -2,7 +2,7 @@ import { Redis } from '@upstash/redis'
 import { ErrorReply } from 'redis'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { refusal } from '../src/commands.ts'
-import { SAMPLES, TRIED_ELSEWHERE } from './samples.ts'
+import { LATER, SAMPLES, TRIED_ELSEWHERE } from './samples.ts'
 import { type BridgeStack, CLUSTER, startBridgeStack } from './stack.ts'
 
 /** Commands go to `stack` through the bridge, and to `other` directly. The replies must be the same. */
@@ -41,7 +41,7 @@ describe('every command of Redis', () => {
     const tried = new Set([...SAMPLES.map(([name]) => name), ...TRIED_ELSEWHERE])
     const untested = names.filter((name) => {
       const [command = ''] = name.split('|')
-      return !tried.has(command) && !refusal(name.split('|'))
+      return !tried.has(command) && !LATER.has(name.toLowerCase()) && !refusal(name.split('|'))
     })
     expect(untested).toEqual([])
   })
@@ -79,7 +79,7 @@ describe('every command of Redis', () => {
       expect.stringMatching(/^\d{1,6}$/),
     ])
     expect((await stack.command('info', 'server')).result).toContain('redis_version:')
-    expect((await stack.command('lolwut')).result).toContain('Redis ver.')
+    expect((await stack.command('lolwut', 'version', 5)).result).toMatch(/(Redis|Valkey) ver\. \d/)
   })
 })
 
