@@ -12,7 +12,6 @@ import { jwt } from '../../src/features/jwt/index.ts'
 import { leases } from '../../src/features/leases/index.ts'
 import { observe } from '../../src/features/observe/index.ts'
 import { overrides } from '../../src/features/overrides/index.ts'
-import { plans } from '../../src/features/plans/index.ts'
 import { proxies } from '../../src/features/proxies/index.ts'
 import { quota } from '../../src/features/quota/index.ts'
 import { refusals } from '../../src/features/refusals/index.ts'
@@ -27,7 +26,6 @@ export const entries = {
   bodies,
   graphqlCost,
   headerSets,
-  plans,
   proxies,
   jitter,
   quota,
