@@ -86,7 +86,7 @@ export const configMutants: Mutant[] = [
   needs('reports a missing feature for each field', 'reported.add(feature)', '', 'use'),
   needs(
     'does not require jwt for a limit by a claim',
-    '(_, { claim }) => claim !== undefined',
+    '(_, { claim }) => isSet(claim)',
     '() => false',
     'use',
   ),

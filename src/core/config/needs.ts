@@ -25,35 +25,26 @@ const readsClaim = (value: unknown) => contains(value, ({ source }) => source ==
 /** True for a refusal in the error format of a protocol. */
 const hasErrorBody = (refusal: unknown) => typeof Object(refusal).body === 'string'
 
+const isSet = (value: unknown) => value !== undefined && value !== false
+
 type Test = (value: unknown, policy: Record<string, unknown>) => boolean
 
-/** The fields of a policy that need a feature, with the values that do. */
-const needs: [feature: string, field: string, isNeeded: Test][] = [
-  ...Object.entries(owners).map(([field, feature]): [string, string, Test] => [
-    feature,
-    field,
-    (value) => value !== undefined && value !== false,
-  ]),
-  ['banList', 'penalty', (penalty) => Object(penalty).list === true],
-  ['concurrency', 'algorithm', (algorithm) => algorithm === 'concurrency'],
-  ['distinct', 'distinct', (part) => part !== undefined],
-  ['plans', 'plan', (plan) => plan !== undefined],
-  ['slidingLog', 'algorithm', (algorithm) => algorithm === 'sliding-log'],
-  ['refusals', 'refusal', isObject],
-  ['bodies', 'refusal', hasErrorBody],
-  ['jwt', 'limit', (_, { claim }) => claim !== undefined],
-  ...['key', 'onMissingKey', 'distinct', 'plan'].map((field): [string, string, Test] => [
-    'jwt',
-    field,
-    readsClaim,
-  ]),
-  ...['key', 'onMissingKey', 'distinct', 'plan', 'match', 'cost', 'reserve'].map(
-    (field): [string, string, Test] => ['bodies', field, usesBody],
-  ),
+/** Values of the core's fields of a policy that need a feature. */
+const needs: [feature: string, isNeeded: Test, ...fields: string[]][] = [
+  ['banList', (penalty) => Object(penalty).list === true, 'penalty'],
+  ['concurrency', (algorithm) => algorithm === 'concurrency', 'algorithm'],
+  ['distinct', isSet, 'distinct'],
+  ['plans', isSet, 'plan'],
+  ['slidingLog', (algorithm) => algorithm === 'sliding-log', 'algorithm'],
+  ['refusals', isObject, 'refusal'],
+  ['bodies', hasErrorBody, 'refusal'],
+  ['jwt', (_, { claim }) => isSet(claim), 'limit'],
+  ['jwt', readsClaim, 'key', 'onMissingKey', 'distinct', 'plan'],
+  ['bodies', usesBody, 'key', 'onMissingKey', 'distinct', 'plan', 'match', 'cost', 'reserve'],
   [
     'bodies',
-    'cost',
     (cost) => Object(cost).usage !== undefined || Object(cost).response === 'bytes',
+    'cost',
   ],
 ]
 
@@ -76,12 +67,17 @@ export function checkNeeds(
   }
   policies.forEach((policy, index) => {
     const fields: Record<string, unknown> = Object(policy)
-    for (const [feature, field, isNeeded] of needs) {
-      report(feature, isNeeded(fields[field], fields), 'policies', index, field)
+    for (const [field, feature] of Object.entries(owners)) {
+      report(feature, isSet(fields[field]), 'policies', index, field)
+    }
+    for (const [feature, isNeeded, ...names] of needs) {
+      for (const field of names) {
+        report(feature, isNeeded(fields[field], fields), 'policies', index, field)
+      }
     }
   })
   for (const [field, feature] of Object.entries(settingOwners)) {
-    report(feature, config[field as 'shield'] !== undefined, field)
+    report(feature, isSet(config[field as 'shield']), field)
   }
   report(
     'headerSets',

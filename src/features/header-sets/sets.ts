@@ -17,48 +17,27 @@ const leastLeft = nearest(
   ({ resetAfterMs }) => resetAfterMs,
 )
 
-const enforced = ({ limits }: Decision) => limits.filter(({ mode }) => mode === 'enforce')
-
 /**
  * Returns the limits that draft-6 and draft-7 can list. They require `w`, and "two quota policies MUST NOT be associated with the same
  * quota units". Of limits with equal quota units, the one with the longest window is listed, because it is the strictest.
  */
-function distinctQuotas(decision: Decision): LimitState[] {
-  const candidates = enforced(decision).filter((state) => window(state) !== undefined)
+function distinctQuotas({ limits }: Decision): LimitState[] {
+  const candidates = limits.filter(
+    (state) => state.mode === 'enforce' && window(state) !== undefined,
+  )
   const byWindow = candidates.toSorted((a, b) => a.windowMs - b.windowMs)
   const strictest = new Map(byWindow.map((state) => [limit(state), state]))
   return candidates.filter((state) => strictest.get(limit(state)) === state)
 }
 
-/** Writes `head;name=value;…`, and omits parameters without a value. */
-function item(head: Quantity, parameters: Record<string, Quantity>): Quantity {
-  const entries = Object.entries(parameters)
-  return (limit, decision) => {
-    let text = String(head(limit, decision))
-    for (const [name, quantity] of entries) {
-      const value = quantity(limit, decision)
-      if (value !== undefined) text += `;${name}=${value}`
-    }
-    return text
-  }
-}
+/** The list of the quotas, as draft-6 and draft-7 write it. */
+const policies: Quantity = (_, decision) =>
+  distinctQuotas(decision)
+    .map((state) => `${limit(state)};w=${window(state)}`)
+    .join(', ') || undefined
 
-/** Writes `name=value, …`. */
-function dictionary(members: Record<string, Quantity>): Quantity {
-  const entries = Object.entries(members)
-  return (...about) => entries.map(([name, quantity]) => `${name}=${quantity(...about)}`).join(', ')
-}
-
-/** Writes an item for each of several limits; nothing for none. */
-const list =
-  (lists: (decision: Decision) => LimitState[], item: Quantity): Quantity =>
-  (_, decision) => {
-    let text = ''
-    for (const limit of lists(decision)) text += `${text && ', '}${item(limit, decision)}`
-    return text || undefined
-  }
-
-const policies = list(distinctQuotas, item(limit, { w: window }))
+const state7: Quantity = (state, decision) =>
+  `limit=${limit(state)}, remaining=${remaining(state)}, reset=${untilReset(state, decision)}`
 
 /**
  * The set of each name. `draft-n` is draft-ietf-httpapi-ratelimit-headers-n, which uses Structured Fields (RFC 8941).
@@ -70,7 +49,7 @@ export const sets = {
     leastLeft,
     {
       'RateLimit-Policy': policies,
-      RateLimit: dictionary({ limit, remaining, reset: untilReset }),
+      RateLimit: state7,
     },
     leastOfDrafts,
   ),
