@@ -47,29 +47,29 @@ export const fields = () => ({
   limits: v.optional(limits),
 })
 
-export const settings = ({
-  policies = [],
+export function settings({
+  policies,
 }: {
-  /** A plan with problems may have no key. */
+  /** With problems it may be no list, and a plan may have no key. */
   policies?: readonly ({ plan?: Partial<PlanSource> | undefined } | undefined)[]
-}) => ({
-  /** Lookup tables for the `plan` of policies, by name: `{ customers: { acme: 'pro' } }`. Requires `plans()`. Defaults to none. */
-  tables: v.optional(
-    v.pipe(
-      tables,
-      v.transform((all) =>
-        Object.fromEntries(
-          Object.entries(all).map(([name, table]) => [
-            name,
-            policies.some((policy) => {
-              const plan = policy?.plan
-              return plan?.table === name && plan.key?.source === 'api-key'
-            })
-              ? bareDigests(table)
-              : table,
-          ]),
+}) {
+  const plans = Array.isArray(policies) ? policies.map((policy) => policy?.plan) : []
+  const isByApiKey = (table: string) =>
+    plans.some((plan) => plan?.table === table && plan.key?.source === 'api-key')
+  return {
+    /** Lookup tables for the `plan` of policies, by name: `{ customers: { acme: 'pro' } }`. Requires `plans()`. Defaults to none. */
+    tables: v.optional(
+      v.pipe(
+        tables,
+        v.transform((all) =>
+          Object.fromEntries(
+            Object.entries(all).map(([name, table]) => [
+              name,
+              isByApiKey(name) ? bareDigests(table) : table,
+            ]),
+          ),
         ),
       ),
     ),
-  ),
-})
+  }
+}

@@ -77,6 +77,7 @@ describe('the problems of the configuration', () => {
     [[], 'config: an object | []'],
     [{}, 'policies: a list of policies | nothing'],
     [{ policies: {} }, 'policies: a list of policies | {}'],
+    [{ policies: {}, tables: { a: {} } }, 'policies: a list of policies | {}'],
     [{ policies: [null] }, 'policies[0]: an object | null'],
     [{ policies: [valid, valid] }, 'policies[1].name: a name that no other policy has | "a"'],
     [
