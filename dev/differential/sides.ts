@@ -46,27 +46,20 @@ const IN_CORE = ['bans', 'concurrency', 'headerSets', 'live', 'plans', 'shield',
 export async function loadSide(name: string, folder: string): Promise<Side> {
   const has = (path: string) => existsSync(join(folder, 'src', path))
   const from = (path: string) => import(pathToFileURL(join(folder, 'src', path)).href)
-  const isBeforeUse = !has('features')
-  const { createSluice } = await from(isBeforeUse ? 'gateway/sluice.ts' : 'hosts/app/sluice.ts')
-  const { createGateway } = await from(
-    isBeforeUse ? 'gateway/gateway.ts' : 'hosts/worker/gateway.ts',
-  )
+  const { createSluice } = await from('hosts/app/sluice.ts')
+  const { createGateway } = await from('hosts/worker/gateway.ts')
   const features = new Map<string, (...options: unknown[]) => object>()
   for (const [feature, path] of Object.entries(FOLDERS)) {
-    const file = isBeforeUse ? `${path}/index.ts` : `features/${path}/index.ts`
+    const file = `features/${path}/index.ts`
     if (has(file)) features.set(feature, (await from(file))[feature])
   }
   const made = ([feature, ...options]: Use) => features.get(feature)!(...options)
-  const fieldsOf = (use: Use[]) => {
-    const own = use.filter(([feature]) => features.has(feature))
-    if (!isBeforeUse) return { use: own.map(made) }
-    return Object.fromEntries(own.map((one) => [one[0], made(one)]))
-  }
   return {
     name,
     features: new Set([...features.keys(), ...IN_CORE]),
     create({ host, config, use }, namespace) {
-      const whole = { ...config, namespace, ...fieldsOf(use) }
+      const own = use.filter(([feature]) => features.has(feature))
+      const whole = { ...config, namespace, use: own.map(made) }
       return host === 'app' ? createSluice(whole) : createGateway(whole)
     },
   }
