@@ -42,7 +42,8 @@ const FOLDERS: Readonly<Record<string, string>> = {
 }
 
 /** Features that older commits have in the core. */
-const IN_CORE = ['bans', 'concurrency', 'headerSets', 'live', 'plans', 'shield', 'slidingLog']
+const IN_CORE = ['headerSets', 'plans']
+
 export async function loadSide(name: string, folder: string): Promise<Side> {
   const has = (path: string) => existsSync(join(folder, 'src', path))
   const from = (path: string) => import(pathToFileURL(join(folder, 'src', path)).href)
