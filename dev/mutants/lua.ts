@@ -189,7 +189,7 @@ export const luaMutants: Mutant[] = [
     'refunds the units before those of decided_at',
     'log.cut - counted - log.gap, log.cut - counted - 1)',
     'log.cut - counted - log.gap - 1, log.cut - counted - 2)',
-    'oracle',
+    'log',
   ),
   log(
     'reports the wrong remaining units after a refund of older ones',

@@ -123,7 +123,7 @@ describe('npx sluice init', () => {
     )
     expect(built).toMatchObject({ code: 0 })
     expect(built.stdout).toContain('env.SLUICE_SUBJECT (SluiceSubject)')
-  })
+  }, 120_000)
 
   test('An unknown store is an error, and nothing is written.', async () => {
     const before = await files()

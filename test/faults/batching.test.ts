@@ -169,7 +169,7 @@ describe('a store that fails', () => {
       const start = performance.now()
       const answers = await many(100, () => ask(newKey(), {}, '/hasty'))
       expect(answers).toEqual(Array(100).fill({ status: 200, remaining: undefined }))
-      expect(performance.now() - start).toBeLessThan(2500)
+      expect(performance.now() - start).toBeLessThan(10_000) // without the deadline, 20 s
       await stack.faults.set(null)
       await expect.poll(async () => (await ask(newKey(), {}, '/hasty')).remaining).toBe(LIMIT - 1)
     },

@@ -79,3 +79,12 @@ test('A refund with a decidedAt does not change the times of later entries.', as
   expect(await ask('take', 6000)).toMatchObject({ allowed: false, retryAfterMs: 900 })
   expect(await ask('take', 6900)).toMatchObject({ allowed: true })
 })
+
+test('A refund removes the units of its decidedAt, and not those before them.', async () => {
+  const { ask } = log(3, 1000)
+  for (const time of [5000, 5100, 5900]) await ask('take', time)
+  await ask('refund', 5950, 1, 5100)
+  expect(await ask('take', 5960)).toMatchObject({ allowed: true, remaining: 0 })
+  // The unit of 5000 is the next to end.
+  expect(await ask('take', 5970)).toMatchObject({ allowed: false, retryAfterMs: 30 })
+})
