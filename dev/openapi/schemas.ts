@@ -1,5 +1,5 @@
 import { toJsonSchema, toJsonSchemaDefs } from '@valibot/to-json-schema'
-import * as v from 'valibot'
+import { type GenericSchema, type ObjectEntries, strictObject, union } from 'valibot'
 import * as api from '../../src/api/schema.ts'
 import {
   banPage,
@@ -34,7 +34,7 @@ export const schemas = {
   Stats: stats,
   Trial: trial,
   Problem: problem,
-} satisfies Record<string, v.GenericSchema>
+} satisfies Record<string, GenericSchema>
 
 export type SchemaName = keyof typeof schemas
 export const ref = (name: SchemaName) => ({ $ref: `#/components/schemas/${name}` })
@@ -113,20 +113,15 @@ function describeFields(
 }
 
 /** A schema of the configuration as JSON Schema. Checks by code are left out. */
-export const jsonSchemaOf = (schema: v.GenericSchema) =>
-  toJsonSchema(known(schema) as v.GenericSchema, {
-    typeMode: 'input',
-    errorMode: 'ignore',
-  }) as object
+export const jsonSchemaOf = (schema: GenericSchema) =>
+  toJsonSchema(known(schema) as GenericSchema, { typeMode: 'input', errorMode: 'ignore' }) as object
 
 const converted = new WeakMap<object, unknown>()
 
 /** The standard schema of a shape of src/core/config/schema/shapes.ts: a schema, alternatives, or the fields of an object. */
-function standard(shape: unknown): v.GenericSchema {
-  if (Array.isArray(shape)) return v.union(shape)
-  return 'kind' in Object(shape)
-    ? (shape as v.GenericSchema)
-    : v.strictObject(shape as v.ObjectEntries)
+function standard(shape: unknown): GenericSchema {
+  if (Array.isArray(shape)) return union(shape)
+  return 'kind' in Object(shape) ? (shape as GenericSchema) : strictObject(shape as ObjectEntries)
 }
 
 /** Replaces the schemas of src/core/config/schema/shapes.ts by standard schemas, which the converter knows. Keeps identity. */
@@ -134,12 +129,7 @@ function known(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || value instanceof RegExp) return value
   if (Array.isArray(value)) return value.map(known)
   if (!converted.has(value)) {
-    const { shape, range, pipe } = value as {
-      shape?: () => unknown
-      range?: [low: number, high: number]
-      pipe?: { shape?: unknown }[]
-    }
-    if (range) return v.pipe(v.number(), v.integer(), v.minValue(range[0]), v.maxValue(range[1]))
+    const { shape, pipe } = value as { shape?: () => unknown; pipe?: { shape?: unknown }[] }
     // A pipe copies the properties of its first schema.
     const isOwn = shape && shape !== pipe?.[0]?.shape
     const fields = Object.entries(value).map(([name, field]) => [name, known(field)])

@@ -1,14 +1,7 @@
 /** The values of `headers` that `headerSets()` adds. */
 import * as v from 'valibot'
 import type { FieldSet } from '../../core/base/field-set.ts'
-import {
-  choice,
-  either,
-  isObject,
-  object,
-  oneOf,
-  pattern,
-} from '../../core/config/schema/shapes.ts'
+import { either, isObject, object, oneOf, pattern } from '../../core/config/schema/shapes.ts'
 import { setOf } from '../../core/respond/ratelimit-fields/sets.ts'
 import { prefixed, sets } from './sets.ts'
 
@@ -18,7 +11,7 @@ const names: Name[] = ['draft-11', ...(Object.keys(sets) as (keyof typeof sets)[
 const set = either(
   isObject,
   v.pipe(
-    choice(
+    v.picklist(
       names,
       `one of ${names.join(', ')}, an object with prefix and reset, or "off" outside of a list`,
     ),

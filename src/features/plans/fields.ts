@@ -1,40 +1,35 @@
 /** The fields that `plans()` adds. */
 import * as v from 'valibot'
 import type { PlanSource } from '../../core/config/schema/plan.ts'
-import {
-  type AddProblem,
-  anyText,
-  isObject,
-  record,
-  whole,
-} from '../../core/config/schema/shapes.ts'
+import { isObject, pattern, whole } from '../../core/config/schema/shapes.ts'
 
-/** Values by name, which `check` checks. Reports the names that JavaScript treats specially. */
+/** An object by names. Reports the names that valibot would silently drop from a record. */
 const byName = <I, O>(
   expected: string,
+  names: v.GenericSchema<string, string>,
   values: v.GenericSchema<I, O>,
-  check?: (all: object, problem: AddProblem) => void,
 ) =>
-  record(
-    v.pipe(
-      v.custom<Record<string, I>>(isObject, expected),
-      v.check(
-        (input) =>
-          !['__proto__', 'prototype', 'constructor'].some((one) => Object.hasOwn(input, one)),
-        'names other than __proto__, prototype and constructor',
-      ),
+  v.pipe(
+    v.custom<Record<string, I>>(isObject, expected),
+    v.check(
+      (input) =>
+        !['__proto__', 'prototype', 'constructor'].some((one) => Object.hasOwn(input, one)),
+      'names other than __proto__, prototype and constructor',
     ),
-    values,
-    (_, problem, all) => check?.(all, problem),
+    v.record(names, values),
   )
 
-const limits = byName('an object like { free: 100, pro: 5000 }', whole(1), (all, problem) => {
-  for (const name of Object.keys(all)) {
-    if (!/^.{1,64}$/s.test(name)) problem([name], 'a plan name of 1 to 64 characters', true)
-  }
-})
+const limits = byName(
+  'an object like { free: 100, pro: 5000 }',
+  pattern('a plan name of 1 to 64 characters', /^.{1,64}$/s),
+  whole(1),
+)
 
-const tables = byName('an object of tables', byName('an object of strings', anyText('a string')))
+const tables = byName(
+  'an object of tables',
+  v.string(),
+  byName('an object of strings', v.string(), v.string('a string')),
+)
 
 /** The digests that are names of a table, in the form of `api-key`: in lower case, without `sha256:`. */
 const bareDigests = (table: Record<string, string>) =>

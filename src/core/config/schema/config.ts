@@ -16,7 +16,6 @@ import { callers, type Policy, type PolicyOptions, policy } from './policy.ts'
 import { type Refusal, type RefusalInput, refusal } from './refusal.ts'
 import {
   accept,
-  anyText,
   flag,
   type Input,
   list,
@@ -45,7 +44,7 @@ const listFields = () => ({
 const allowFields = () => ({
   ...listFields(),
   /** Name or list of names of the policies that do not apply to these requests. Defaults to all policies. */
-  policies: v.optional(list(anyText('the name of a policy'))),
+  policies: v.optional(list(v.string('the name of a policy'))),
 })
 
 /** An entry of `allow` or `deny`. It selects requests by the fields of `match`. */

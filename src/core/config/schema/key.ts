@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { choice, either, isObject, list, object, pattern, whole } from './shapes.ts'
+import { either, isObject, list, object, pattern, whole } from './shapes.ts'
 
 /**
  * One part of a key, which is what a quota counts by.
@@ -133,7 +133,7 @@ export type MissingKeyOptions<Context = unknown> =
 /** How a policy treats a request that has no value for a part of its key. */
 export const onMissingKey = either(
   isObject,
-  choice(['share', 'skip', 'refuse'], 'one of share, skip, refuse, { key }'),
+  v.picklist(['share', 'skip', 'refuse'], 'one of share, skip, refuse, { key }'),
   object(() => ({ key })),
 )
 export type OnMissingKey = v.InferOutput<typeof onMissingKey>

@@ -1,6 +1,6 @@
 /** The fields of a refusal. Only `sluice/refusals` and the linter import this file, so that other Workers have none of it. */
 import * as v from 'valibot'
-import { choice, either, type Input, type Named, named, object, pattern, whole } from './shapes.ts'
+import { either, type Input, type Named, named, object, pattern, whole } from './shapes.ts'
 
 /** The names of the placeholders, such as `{{limit}}`. */
 export const placeholders = [
@@ -77,7 +77,7 @@ const fields = () => ({
     either(
       isName,
       named<RefusalBodies>()(object(bodyFields)),
-      choice(['json-rpc', 'graphql'], 'an object, "json-rpc" or "graphql"'),
+      v.picklist(['json-rpc', 'graphql'], 'an object, "json-rpc" or "graphql"'),
     ),
   ),
   /** Further header fields. Sluice itself sets the rate limit fields, `Retry-After`, `Cache-Control: no-store` and `Content-Type`. Defaults to none. */

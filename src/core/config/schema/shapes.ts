@@ -42,39 +42,26 @@ export function text(expected: string, least: number, most: number, regex?: RegE
   return says(expected, regex ? (v.pipe(sized, v.regex(regex)) as unknown as typeof sized) : sized)
 }
 
-/** One of these texts. The playground completes `options`. */
-export const choice = <const T extends string>(options: T[], expected: string) =>
-  Object.assign(
-    v.custom<T>((input) => options.includes(input as T), expected),
-    { options },
-  )
-
 export const oneOf = <const T extends string>(...values: T[]) =>
-  choice(values, `one of ${values.join(', ')}`)
+  v.picklist(values, `one of ${values.join(', ')}`)
 
-export const anyText = (expected: string) => pattern(expected, /^/)
-export const lowerCase = v.transform((input: string) => input.toLowerCase())
-export const upperCase = v.transform((input: string) => input.toUpperCase())
-
-/** A whole number from `low` to `high`, both included. The JSON Schema generator (dev/openapi) reads `range`. */
+/** A whole number from `low` to `high`, both included. */
 export const whole = (
   low: number,
   high = MAX_UNITS,
   expected = high === MAX_UNITS ? `of at least ${low}` : `from ${low} to ${high}`,
 ) =>
-  Object.assign(
-    v.custom<number>(
-      (input) => Number.isInteger(input) && Number(input) >= low && Number(input) <= high,
-      ({ input }) => {
-        const isTooHigh = high === MAX_UNITS && Number.isInteger(input) && Number(input) > high
-        return `a whole number ${isTooHigh ? `of at most ${high}` : expected}`
-      },
+  says(
+    `a whole number ${expected}`,
+    v.pipe(
+      v.number(),
+      v.integer(),
+      v.minValue(low),
+      v.maxValue(high, high === MAX_UNITS ? `a whole number of at most ${high}` : undefined),
     ),
-    { range: [low, high] },
   )
 
 export const flag = v.boolean('true or false')
-export const yes = v.custom<true>((input) => input === true, 'true')
 
 /** A namespace, or the name of a shard. */
 export const shortName = pattern('1 to 32 lower-case letters, digits and "-"', /^[a-z0-9-]{1,32}$/)
@@ -99,7 +86,7 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1
 /** A duration that fits a timer of the platform. */
 export const timeout = v.pipe(
   duration,
-  v.check((ms) => ms <= LONGEST_TIMER_MS, 'a duration of less than 25 days'),
+  v.maxValue(LONGEST_TIMER_MS, 'a duration of less than 25 days'),
 )
 
 /** One value or a list of values. Parses to a list. */
@@ -108,7 +95,7 @@ export const list = <I, O>(schema: v.GenericSchema<I, O>, least = 1) =>
     v.custom<I | I[]>(() => true),
     v.transform((input) => (Array.isArray(input) ? input : [input])),
     v.array(schema),
-    v.check((values) => values.length >= least, 'at least one value'),
+    v.minLength<O[], number, string>(least, 'at least one value'),
   )
 
 /** Codes of findings. The linter itself reports unknown ones, so that the Worker's bundle does not contain the codes. */
@@ -144,55 +131,8 @@ const MAX_UNKNOWN = 20
  */
 export type AddProblem = (path: (string | number)[], expected: string, isKey?: boolean) => void
 
-type Relations = (
-  valid: Record<string, unknown>,
-  problem: AddProblem,
-  all: Record<string, unknown>,
-) => void
-
-/** Parses each entry of an object. Each unknown field is a problem of its own. */
-const parseEntries = (
-  entriesOf: (input: object) => v.ObjectEntries,
-  relations?: Relations,
-  misplaced: Record<string, string> = {},
-) =>
-  v.rawTransform<Record<string, unknown>, object>(({ dataset, config, addIssue }) => {
-    const input = dataset.value
-    const settings = config as v.Config<v.BaseIssue<unknown>>
-    const itemOf = (key: unknown, isKey = false): v.UnknownPathItem => ({
-      type: 'unknown',
-      origin: isKey ? 'key' : 'value',
-      input,
-      key,
-      value: undefined,
-    })
-    const report: AddProblem = (path, message, isKey) => {
-      const [first, ...rest] = path.map((key) => itemOf(key, isKey))
-      addIssue({ message, path: [first!, ...rest] })
-    }
-    const entries = entriesOf(input)
-    const all: Record<string, unknown> = {}
-    const valid: Record<string, unknown> = {}
-    for (const [name, entry] of Object.entries(entries)) {
-      const { output, issues } = v.safeParse(entry, input[name], settings)
-      all[name] = output
-      if (!issues) valid[name] = output
-      for (const { message, path = [] } of issues ?? []) {
-        addIssue({ message, path: [itemOf(name), ...path] })
-      }
-    }
-    const others = Object.keys(input).filter((name) => !Object.hasOwn(entries, name))
-    for (const name of others.slice(0, MAX_UNKNOWN)) {
-      const known = `one of the fields ${Object.keys(entries).join(', ')}`
-      report([name], Object.hasOwn(misplaced, name) ? misplaced[name]! : known)
-    }
-    relations?.(valid, report, all)
-    dataset.value = all // also with problems: other parts are compared with the fields that are valid
-    return all
-  })
-
 /**
- * An object with exactly these fields, which are built when the first value needs them.
+ * An object with exactly these fields, which are built when the first value needs them. Each unknown field is a problem of its own.
  * @param relations checks fields against each other. `valid` has the fields without problems, `all` has every field.
  * @param misplaced messages for unknown fields that are valid in another place
  */
@@ -203,29 +143,48 @@ export function object<const E extends v.ObjectEntries>(
     problem: AddProblem,
     all: Record<string, unknown>,
   ) => void,
-  misplaced?: Record<string, string>,
+  misplaced: Record<string, string> = {},
 ): v.GenericSchema<Input<E>, Output<E>> {
   const entriesOf = once(fields)
   const schema = v.pipe(
     v.custom<Record<string, unknown>>(isObject, 'an object'),
-    parseEntries(entriesOf, relations as Relations, misplaced),
+    v.rawTransform(({ dataset, config, addIssue }) => {
+      const input = dataset.value
+      const settings = config as v.Config<v.BaseIssue<unknown>>
+      const itemOf = (key: unknown, isKey = false): v.UnknownPathItem => ({
+        type: 'unknown',
+        origin: isKey ? 'key' : 'value',
+        input,
+        key,
+        value: undefined,
+      })
+      const report: AddProblem = (path, message, isKey) => {
+        const [first, ...rest] = path.map((key) => itemOf(key, isKey))
+        addIssue({ message, path: [first!, ...rest] })
+      }
+      const entries = entriesOf()
+      const all: Record<string, unknown> = {}
+      const valid: Record<string, unknown> = {}
+      for (const [name, entry] of Object.entries(entries)) {
+        const { output, issues } = v.safeParse(entry, input[name], settings)
+        all[name] = output
+        if (!issues) valid[name] = output
+        for (const { message, path = [] } of issues ?? []) {
+          addIssue({ message, path: [itemOf(name), ...path] })
+        }
+      }
+      const others = Object.keys(input).filter((name) => !Object.hasOwn(entries, name))
+      for (const name of others.slice(0, MAX_UNKNOWN)) {
+        const known = `one of the fields ${Object.keys(entries).join(', ')}`
+        report([name], Object.hasOwn(misplaced, name) ? misplaced[name]! : known)
+      }
+      relations?.(valid as Partial<Output<E>>, report, all)
+      dataset.value = all // also with problems: other parts are compared with the fields that are valid
+      return all as Output<E>
+    }),
   )
   return described(schema as v.GenericSchema, entriesOf) as never
 }
-
-/** Values of one kind by name. `names` checks the object before: JavaScript treats some names specially. */
-export const record = <I, O>(
-  names: v.GenericSchema<Record<string, I>>,
-  values: v.GenericSchema<I, O>,
-  relations?: Relations,
-): v.GenericSchema<Record<string, I>, Record<string, O>> =>
-  v.pipe(
-    names as v.GenericSchema<Record<string, unknown>>,
-    parseEntries(
-      (input) => Object.fromEntries(Object.keys(input).map((name) => [name, values])),
-      relations,
-    ),
-  ) as v.GenericSchema as never
 
 /** One of two schemas, chosen by the input. Only the problems of the chosen schema are reported. */
 export const either = <A, P, B, Q>(
