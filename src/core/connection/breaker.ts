@@ -26,7 +26,7 @@ export interface BreakerOptions {
 const MAX_ROWS = 128
 
 /** A call. */
-export interface Call {
+export interface BegunCall {
   /** When its caller stops waiting, ms since the epoch. */
   until: number
   isOver: boolean
@@ -37,7 +37,7 @@ export interface Call {
 export interface Breaker {
   isOpen(): boolean
   /** Begins a call. @returns `undefined` if the circuit is open */
-  begin(lists: StoreRequest[][], options: StoreOptions, now: number): Call | undefined
+  begin(lists: StoreRequest[][], options: StoreOptions, now: number): BegunCall | undefined
 }
 
 /**
@@ -73,7 +73,7 @@ export function createBreaker({ clock = systemClock, onOpen, onClose }: BreakerO
     lists: StoreRequest[][],
     { deadlineMs = DEADLINE_MS, alarm }: StoreOptions,
     now: number,
-  ): Call | undefined {
+  ): BegunCall | undefined {
     const isTrial = opened !== undefined
     if (isTrial) {
       if (isOpen(now)) return undefined
@@ -92,7 +92,7 @@ export function createBreaker({ clock = systemClock, onOpen, onClose }: BreakerO
       alarm.ms = deadlineMs
       alarm.ring = overdue
     } else timer = setTimeout(overdue, deadlineMs)
-    const call: Call = {
+    const call: BegunCall = {
       until,
       isOver: false,
       end(reply) {

@@ -3,7 +3,7 @@ import { systemClock } from '../base/clock.ts'
 import { StoreError } from '../base/errors.ts'
 import { isCloudflare } from '../base/runtime.ts'
 import { withResolvers } from '../base/with-resolvers.ts'
-import { type BreakerOptions, type Call, createBreaker } from './breaker.ts'
+import { type BegunCall, type BreakerOptions, createBreaker } from './breaker.ts'
 import {
   type Alarm,
   DEADLINE_MS,
@@ -91,7 +91,7 @@ export function connect(
   /** Batches that are not sent yet. */
   const open = new Set<Batch>()
   /** The latest calls. A call of a cancelled request never ends, so each call counts only until its deadline. */
-  const calls = new Set<Call>()
+  const calls = new Set<BegunCall>()
   /** The lists that have left in the latest period with a call, and in the one before it. */
   let latest = { period: 0, lists: 0, before: 0 }
 
@@ -173,7 +173,7 @@ export function connect(
   function beginOrJoin(
     lists: StoreRequest[][],
     options: StoreOptions,
-  ): Call | Promise<StoreResult[]> {
+  ): BegunCall | Promise<StoreResult[]> {
     const { waitUntil, idempotency, now: time, deadlineMs = DEADLINE_MS, onCall } = options
     const now = clock()
     const isShared = batching && waitUntil !== undefined && !idempotency && time === undefined
