@@ -32,7 +32,7 @@ export const entryLimits: SizeLimit[] = [
   { name: 'sluice/header-sets', file: 'header-sets.js', maxKiB: 4 },
   { name: 'sluice/plans', file: 'plans.js', maxKiB: 6 },
   { name: 'sluice/sliding-log', file: 'sliding-log.js', maxKiB: 2 },
-  { name: 'sluice/live', file: 'live.js', maxKiB: 12 },
+  { name: 'sluice/live', file: 'live.js', maxKiB: 13 },
   { name: 'sluice/shield', file: 'shield.js', maxKiB: 4 },
   { name: 'sluice/leases', file: 'leases.js', maxKiB: 7 },
   { name: 'sluice/outbound', file: 'outbound.js', maxKiB: 57 },
