@@ -368,6 +368,6 @@ describe('Over all readings', () => {
       }),
       { numRuns: isLong ? 1000 : 150 },
     )
-    for (const count of Object.values(seen)) expect(count).toBeGreaterThan(20)
+    for (const count of Object.values(seen)) expect(count).toBeGreaterThan(5)
   })
 })
