@@ -121,9 +121,9 @@ export const configMutants: Mutant[] = [
     'parse-policies',
   ),
   policy(
-    'counts slots in the isolate',
+    'refuses requests for slots if there is no answer',
     "(algorithm === 'concurrency' ? 'allow' : 'local')",
-    "'local'",
+    "(algorithm === 'concurrency' ? 'deny' : 'local')",
     'parse-policies',
   ),
   policy(
