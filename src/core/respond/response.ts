@@ -122,9 +122,9 @@ export function refusal(decision: Decision, fields: FieldsByName = {}): Response
     const detail = 'The rate limit could not be checked.'
     return problem(503, { type, title: 'Temporarily reduced capacity', detail }, fields)
   }
-  const isBan = decision.reason === 'banned'
-  const document = isBan ? banned(decision) : exceeded(decision)
-  return respond(document, fields, minimumWait(decision))
+  const waitMs = minimumWait(decision)
+  const document = decision.reason === 'banned' ? banned(decision) : exceeded(decision, waitMs)
+  return respond(document, fields, waitMs)
 }
 
 function banned({ limits, retryAfterMs }: Decision) {
@@ -140,14 +140,14 @@ function banned({ limits, retryAfterMs }: Decision) {
   }
 }
 
-function exceeded(decision: Decision) {
+function exceeded(decision: Decision, waitMs: number | null) {
   const violated: string[] = []
   for (const limit of decision.limits) if (isRefusing(limit)) violated.push(limit.policy)
   return {
     type: `${PROBLEM_TYPES}#quota-exceeded`,
     status: 429,
     title: 'Quota exceeded',
-    detail: whyExceeded(decision, minimumWait(decision)),
+    detail: whyExceeded(decision, waitMs),
     retryAfterMs: decision.retryAfterMs,
     // Unknown if the isolate or the shield refused the request.
     'violated-policies': violated.length > 0 ? violated : undefined,
