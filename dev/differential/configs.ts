@@ -1,5 +1,6 @@
 /** Random configurations. */
 import { createHash } from 'node:crypto'
+import { inGateway } from '../../src/core/config/needs.ts'
 import type { Draw } from './draw.ts'
 import { condition, type Has, policy } from './policies.ts'
 
@@ -18,20 +19,6 @@ export interface Drawn {
 export const ORIGIN = 'https://origin.example'
 /** How long a limiter waits, ms. */
 const DEADLINE_MS = 500
-/** Features that a gateway has by default. */
-const BY_DEFAULT = [
-  'bans',
-  'concurrency',
-  'headerSets',
-  'leases',
-  'live',
-  'overrides',
-  'plans',
-  'refusals',
-  'shield',
-  'slidingLog',
-]
-
 export const API_KEYS = ['key-one', 'key-two', 'key-three']
 /** Variables of both sides. */
 export const VARIABLES = {
@@ -84,7 +71,7 @@ export function drawConfig(draw: Draw, has: Has): Drawn {
   const used = (feature: string, share = 1, ...options: unknown[]): Use[] =>
     has(feature) && chance(share) ? [[feature, ...options]] : []
   const use: Use[] = [
-    ...BY_DEFAULT.flatMap((feature) => used(feature, host === 'app' ? 1 : 0.2)),
+    ...inGateway.flatMap((feature) => used(feature, host === 'app' ? 1 : 0.2)),
     ...used('bodies'),
     ...used('distinct'),
     ...used('jwt', 1, { secret: 'JWT_SECRET' }),
