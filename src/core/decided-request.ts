@@ -2,6 +2,7 @@
 import type { Decision } from './base/decision.ts'
 import { type Soon, whenKnown } from './base/when-known.ts'
 import { withResolvers } from './base/with-resolvers.ts'
+import type { Policy } from './config/parse.ts'
 import type { PolicyLimit } from './decide/limit.ts'
 import { observe } from './decide/observed.ts'
 import type { LimiterParts, Outcome, Rules } from './decide/question.ts'
@@ -35,6 +36,8 @@ export interface Circumstances {
   verified: Verified | undefined
   /** Resolves when the client has gone, where the request has no signal for it. */
   closed: RuntimeContext['closed']
+  /** Calls the origin while the store decides, if all of these policies allow it. */
+  speculate: ((policies: Policy[], view: RequestView) => Speculative | undefined) | undefined
   /** ms since the epoch */
   startedAt: number
 }

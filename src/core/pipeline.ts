@@ -2,7 +2,6 @@
 import type { Decision } from './base/decision.ts'
 import { ConfigError } from './base/errors.ts'
 import type { Soon } from './base/when-known.ts'
-import type { Policy } from './config/parse.ts'
 import type { Limiter } from './create.ts'
 import { NotConfigured } from './decide/configured.ts'
 import { decide, knownRefusal, prepare } from './decide/decide.ts'
@@ -24,7 +23,7 @@ export function checkRequest(
   limiter: Limiter,
   request: Request,
   runtime: RuntimeContext,
-  speculate?: Responders['speculate'],
+  speculate?: Circumstances['speculate'],
 ): Soon<CheckedRequest> {
   const { config, readAddress, stages } = limiter
   const view = new RequestView(request, runtime, config, readAddress)
@@ -39,7 +38,7 @@ async function checkSpecial(
   view: RequestView,
   runtime: RuntimeContext,
   answering: Promise<Response | undefined> | undefined,
-  speculate: Responders['speculate'],
+  speculate: Circumstances['speculate'],
 ): Promise<CheckedRequest> {
   const answer = answering && (await answering)
   if (answer) return answered(answer, view)
@@ -52,7 +51,7 @@ function match(
   view: RequestView,
   { closed }: RuntimeContext,
   verified: Circumstances['verified'],
-  speculate: Responders['speculate'],
+  speculate: Circumstances['speculate'],
 ): Soon<CheckedRequest> {
   let parts: Circumstances['parts']
   try {
@@ -63,7 +62,8 @@ function match(
     return answered(unconfigured(error), view)
   }
   const rules = limiter.rulesOf(view)
-  const circumstances = { limiter, rules, parts, view, verified, closed, startedAt: Date.now() }
+  const startedAt = Date.now()
+  const circumstances = { limiter, rules, parts, view, verified, closed, speculate, startedAt }
   let known: Outcome | undefined
   // Reads no body for a request that is refused without it.
   const matching = rules.match(view, (withoutBody) => {
@@ -72,32 +72,30 @@ function match(
     return known !== undefined
   })
   return matching instanceof Promise
-    ? matching.then((found) => decideBy(circumstances, found, known, speculate))
-    : decideBy(circumstances, matching, known, speculate)
+    ? matching.then((found) => decideBy(circumstances, found, known))
+    : decideBy(circumstances, matching, known)
 }
 
 function decideBy(
   circumstances: Circumstances,
   found: Matched,
   known: Outcome | undefined,
-  speculate: Responders['speculate'],
 ): Soon<CheckedRequest> {
   const { parts, verified } = circumstances
   const matched = verified ? verified.mark(found) : found
   const preparing = known ?? prepare({ matched }, parts)
   return preparing instanceof Promise
-    ? preparing.then((prepared) => conclude(circumstances, matched, prepared, speculate))
-    : conclude(circumstances, matched, preparing, speculate)
+    ? preparing.then((prepared) => conclude(circumstances, matched, prepared))
+    : conclude(circumstances, matched, preparing)
 }
 
 function conclude(
   circumstances: Circumstances,
   matched: Matched,
   prepared: Pending | Outcome,
-  speculate: Responders['speculate'],
 ): Soon<CheckedRequest> {
   if ('decision' in prepared) return new DecidedRequest(circumstances, matched, prepared)
-  const { parts, view, verified, closed, startedAt } = circumstances
+  const { parts, view, verified, closed, speculate, startedAt } = circumstances
   const isAnswered = verified && !verified.through
   const speculative = isAnswered
     ? undefined
@@ -161,7 +159,7 @@ const answered = (answer: Response, view: RequestView): CheckedRequest => ({
 export const failed = (): ResponseHead => ({ status: 500, headers: new Headers() })
 
 export interface Responders {
-  speculate?: (policies: Policy[], view: RequestView) => Speculative | undefined
+  speculate?: Circumstances['speculate']
   /** Makes the response to an admitted request. */
   respond: (
     decision: Decision,

@@ -25,7 +25,7 @@ export interface BreakerOptions {
 /** A call with more limits than this may be slow although the store is healthy, so its duration is not watched. */
 const MAX_ROWS = 128
 
-/** A call. */
+/** A call that has begun. */
 export interface BegunCall {
   /** When its caller stops waiting, ms since the epoch. */
   until: number
