@@ -4,6 +4,7 @@ import { expect } from 'vitest'
 import { memoryStore } from '../../site/playground/engine/memory-store.ts'
 import type { OwnStore } from '../../src/core/base/commands.ts'
 import type { Store, StoreRequest } from '../../src/core/connection/store.ts'
+import { anyLimits } from '../support/any-limits.ts'
 import { policyOf } from '../support/ask.ts'
 import { completeRequests } from '../support/complete-limit.ts'
 import { property } from '../support/law.ts'
@@ -24,14 +25,7 @@ const terms = (['fixed-window', 'sliding-window', 'token-bucket'] as const).flat
 const requestOf = (...modes: ('take' | 'follow' | 'refund')[]) =>
   fc.record({
     mode: fc.constantFrom(...modes),
-    limits: fc.uniqueArray(
-      fc.record({
-        subject: fc.constantFrom('a', 'b', 'c'),
-        terms: fc.constantFrom(...terms),
-        cost: fc.integer({ min: 0, max: 3 }),
-      }),
-      { minLength: 1, maxLength: 4, selector: ({ subject, terms }) => `${subject} ${terms.tag}` },
-    ),
+    limits: anyLimits(terms),
   })
 
 /** No request returns what an earlier one of the same call has taken. */

@@ -19,6 +19,7 @@ import {
 } from '../../../../src/core/connection/upstash/upstash.ts'
 import { inGateway } from '../../../../src/features/in-gateway.ts'
 import { beginCall } from '../../../../src/features/observe/measure.ts'
+import { anyLimits } from '../../../support/any-limits.ts'
 import { useDatabase } from '../../../support/database.ts'
 import { isLong } from '../../../support/long.ts'
 
@@ -82,14 +83,7 @@ const newSubject = () => `bill-${++subjects}`
 
 const request = fc.record({
   mode: fc.constantFrom('take' as const, 'take' as const, 'follow' as const, 'peek' as const),
-  limits: fc.uniqueArray(
-    fc.record({
-      subject: fc.constantFrom('a', 'b', 'c'),
-      terms: fc.constantFrom(...terms),
-      cost: fc.integer({ min: 0, max: 3 }),
-    }),
-    { minLength: 1, maxLength: 4, selector: ({ subject, terms }) => `${subject} ${terms.tag}` },
-  ),
+  limits: anyLimits(terms),
 })
 const calls = fc.array(
   fc.array(fc.array(request, { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 4 }),
