@@ -22,6 +22,7 @@ const live = mutantsOf('src/features/live/fields.ts', unit)
 const owned = mutantsOf('src/core/config/owned.ts', unit)
 const bans = mutantsOf('src/features/bans/declaration.ts', 'test/unit/features/bans')
 const parsingBans = mutantsOf('src/core/config/parse.ts', 'test/unit/features/bans')
+const fingerprint = mutantsOf('src/features/bans/fields.ts', 'test/unit/api')
 const penalty = mutantsOf('src/features/bans/fields.ts', unit)
 
 /** Mutants of `src/core/config/`. */
@@ -211,6 +212,12 @@ export const configMutants: Mutant[] = [
     'Object.assign(found, parseFields(config, settings(config), [], problem))',
     '{}',
     'parse-settings',
+  ),
+  fingerprint(
+    'puts the terms of a ban in another order',
+    '({ ...NEVER, tag })',
+    '({ tag, ...NEVER })',
+    'fingerprint',
   ),
   penalty('forgets that bans grow', 'Math.max(ban, DAY_MS)', 'ban', 'parse-policies'),
 ]

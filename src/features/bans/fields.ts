@@ -38,7 +38,10 @@ const NEVER = { after: MAX_UNITS, withinMs: 1, banMs: 1, maxMs: MAX_UNITS }
 /** True if `banList()` lists the bans. Those that only operators set are few, so they need no field. */
 export const isListed = ({ after, list }: Penalty): boolean => list ?? after === NEVER.after
 
-/** @param tag identifies the states of the bans */
+/**
+ * Parses to terms in the order that fingerprints of idempotent calls have: isolates of several versions compare them.
+ * @param tag identifies the states of the bans
+ */
 function penalty(tag: string) {
   const byRefusals = v.pipe(
     object(penaltyFields, ({ ban, max }, problem) => {
@@ -46,18 +49,18 @@ function penalty(tag: string) {
     }),
     v.transform(
       ({ after, within, ban, max, list }): Penalty => ({
-        tag,
         after,
         withinMs: within,
         banMs: ban,
         maxMs: max ?? Math.max(ban, DAY_MS),
+        tag,
         ...(list && { list }),
       }),
     ),
   )
   const manual = v.pipe(
     v.literal('manual', '"manual", or an object with after, within, ban and max'),
-    v.transform(() => ({ tag, ...NEVER })),
+    v.transform(() => ({ ...NEVER, tag })),
   )
   return either((input) => typeof input === 'string', named<PenaltyOptions>()(byRefusals), manual)
 }

@@ -1,0 +1,31 @@
+/** Fingerprints of calls with an `Idempotency-Key`. While a deployment rolls out, isolates of two versions compare them. */
+import { expect, test } from 'vitest'
+import { idempotencyOf } from '../../../src/api/idempotency.ts'
+import { createMatcher } from '../../support/create-matcher.ts'
+
+const policy = { limit: 5, window: '1m', key: 'global' } as const
+const call = new Request('https://app.example/_sluice/v1/decide', {
+  headers: { 'idempotency-key': 'k1' },
+})
+
+test.each([
+  ['no bans', { ...policy, name: 'one' }, '07fb422b3abbb3b17deee5447d84511e'],
+  [
+    'bans by operators',
+    { ...policy, name: 'two', penalty: 'manual' },
+    '8af30ef4c553c626300f4c98e7e4da87',
+  ],
+  [
+    'bans after refusals',
+    { ...policy, name: 'three', penalty: { after: 2, within: '1m', ban: '5s' } },
+    '395d3230a23abd84dd92359327e8892d',
+  ],
+] as const)(
+  'A call to a policy with %s has the fingerprint of earlier versions.',
+  async (_, policy, fingerprint) => {
+    const matched = await createMatcher({ policies: [policy] })('/')
+    const body = { policy: policy.name, key: [null] }
+    const found = await idempotencyOf(call, { id: 'caller' }, body, [{ matched }])
+    expect(found).toMatchObject({ fingerprint })
+  },
+)
