@@ -419,6 +419,12 @@ const clientMutants: Mutant[] = [
     ') return false',
     'responses',
   ),
+  adapters('serve')(
+    'the fields are set on the object that they are compared with',
+    'headers: new Headers(before)',
+    'headers: before',
+    'light-classes',
+  ),
   adapters('node')(
     'a refusal replaces the cookies of the app',
     "name === 'set-cookie' ? response.appendHeader(name, value) : ",

@@ -4,6 +4,7 @@ const lua = mutantsOf('lua/turns.lua', 'test/script')
 const places = mutantsOf('lua/places.lua', 'test/script')
 const twin = mutantsOf('src/features/outbound/turns.ts', 'test/script')
 const call = mutantsOf('src/features/outbound/outbound.ts', 'test/unit/features/outbound')
+const sending = mutantsOf('src/features/outbound/sending.ts', 'test/unit/features/outbound')
 const stores = mutantsOf('src/features/outbound/stores.ts', 'test/unit/features/outbound')
 const learner = mutantsOf('src/features/outbound/learner.ts', 'test/unit/features/outbound')
 const reports = mutantsOf('src/features/outbound/reports.ts', 'test/unit/features/outbound')
@@ -64,6 +65,12 @@ export const turnsMutants: Mutant[] = [
     'a call is sent again after a 503',
     'coolMs > 0 && response.status !== 503',
     'coolMs > 0',
+    'outbound',
+  ),
+  sending(
+    'a Request of another class is taken for a URL',
+    "typeof input === 'string' || input instanceof URL ? undefined : input",
+    'input instanceof Request ? input : undefined',
     'outbound',
   ),
   stores(

@@ -4,11 +4,11 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import { connect, createServer as createHttp2Server, type OutgoingHttpHeaders } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { serve } from '@hono/node-server'
+import { getRequestListener, serve } from '@hono/node-server'
 import express from 'express'
 import fastify from 'fastify'
 import { Hono } from 'hono'
-import { afterEach, beforeAll, onTestFinished } from 'vitest'
+import { afterAll, afterEach, beforeAll, onTestFinished } from 'vitest'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
 import { concurrency } from '../../src/features/concurrency/index.ts'
 import { rateLimiter as honoRateLimiter } from '../../src/hosts/app/middleware.ts'
@@ -32,6 +32,18 @@ export function useDatabase(): void {
   const { env } = useDatabaseOf()
   beforeAll(() => void Object.assign(process.env, env))
   afterEach(() => release())
+}
+
+/** Replaces `Request` and `Response` for the tests of a file, as `serve` of `@hono/node-server` does by default. */
+export function useLightClasses(): void {
+  const { Request, Response } = globalThis
+  beforeAll(() => void getRequestListener(() => new Response()))
+  afterAll(() => {
+    Object.defineProperties(globalThis, {
+      Request: { value: Request },
+      Response: { value: Response },
+    })
+  })
 }
 
 let slow = Promise.withResolvers<void>()

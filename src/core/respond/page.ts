@@ -13,8 +13,9 @@ export const escapeHtml = (text: string): string =>
  * complete without its script. Without `Retry-After` it has the detail of the problem.
  */
 export async function pageOf(document: Response): Promise<Response> {
-  const { headers } = document
   const { title, detail } = (await document.json()) as { title: string; detail: string }
+  // The `Response` of `@hono/node-server`, which may be the global one, has other headers once its body is read.
+  const { headers } = document
   const nonce = crypto.randomUUID()
   const wait = Number(headers.get('Retry-After'))
   const unit = wait > 120 ? 60 : 1

@@ -16,7 +16,8 @@ export function sendingOf(
   input: string | URL | Request,
   init?: RequestInit,
 ): SentCall {
-  const given = input instanceof Request ? input : undefined
+  // Without `instanceof Request`: `serve` of `@hono/node-server` replaces the class, and the request may be older.
+  const given = typeof input === 'string' || input instanceof URL ? undefined : input
   const body = init?.body as unknown
   const isStream = body === undefined || body === null ? Boolean(given?.body) : isStreamed(body)
   const signal = init?.signal ?? given?.signal

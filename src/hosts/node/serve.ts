@@ -108,7 +108,8 @@ function settleAfter(closed: Promise<void>, { response, fields }: Outgoing, chec
 /** Changes the fields of a response as `withFields` does. */
 function setFields({ fields, set, remove }: Outgoing, withFields: CheckResult['withFields']) {
   const before = headersOf(fields())
-  const { headers: after } = withFields(new Response(null, { headers: before }))
+  // A copy: the `Response` of `@hono/node-server`, which may be the global one, adopts the object.
+  const { headers: after } = withFields(new Response(null, { headers: new Headers(before) }))
   for (const name of [...before.keys()]) if (!after.has(name)) remove(name)
   for (const [name, value] of after) if (value !== before.get(name)) set(name, value)
 }

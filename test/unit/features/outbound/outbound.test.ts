@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { bodies } from '../../../../src/features/bodies/index.ts'
 import type { OutboundOptions } from '../../../../src/features/outbound/index.ts'
 import { otherSide, useOutbound } from '../../../support/outbound.ts'
@@ -80,6 +80,19 @@ test('A body that is a stream goes out once.', async () => {
   const body = new Response('streamed').body
   const response = await call(URL, { method: 'POST', body, duplex: 'half' } as RequestInit)
   expect(response.status).toBe(429)
+  expect(side.received.map((one) => one.body)).toEqual(['streamed'])
+})
+
+test('A Request that is older than the global class keeps its signal, and its stream goes out once.', async () => {
+  const aborted = new Request(URL, { signal: AbortSignal.abort(new Error('gone')) })
+  const streamed = new Request(URL, { method: 'POST', body: 'streamed' })
+  vi.stubGlobal('Request', class extends Request {}) // as @hono/node-server does
+  onTestFinished(() => void vi.unstubAllGlobals())
+  const { call, side } = one({ policies: [{ ...spaced, limit: 1 }] })
+  await expect(call(aborted)).rejects.toThrow('gone')
+  expect((await call.status()).nextTurnMs).toBe(0) // it took no turn
+  side.answers.push(new Response('slow down', { status: 429, headers: { 'Retry-After': '0' } }))
+  expect((await call(streamed)).status).toBe(429)
   expect(side.received.map((one) => one.body)).toEqual(['streamed'])
 })
 
