@@ -59,7 +59,10 @@ function penalty(tag: string) {
     ),
   )
   const manual = v.pipe(
-    v.literal('manual', '"manual", or an object with after, within, ban and max'),
+    v.custom<'manual'>(
+      (input) => input === 'manual',
+      '"manual", or an object with after, within, ban and max',
+    ),
     v.transform(() => ({ ...NEVER, tag })),
   )
   return either((input) => typeof input === 'string', named<PenaltyOptions>()(byRefusals), manual)

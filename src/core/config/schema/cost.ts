@@ -6,12 +6,15 @@ import {
   type Input,
   isObject,
   list,
+  lowerCase,
   type Named,
   named,
   type Output,
   object,
   pattern,
+  string,
   whole,
+  yes,
 } from './shapes.ts'
 
 const ruleFields = () => ({
@@ -35,7 +38,7 @@ const rules = v.array(
 
 const fieldName = v.pipe(
   pattern('a header name like "Sluice-Cost"', /^[\w!#$%&'*+.^`|~-]+$/),
-  v.toLowerCase(),
+  lowerCase,
 )
 
 /** The paths in the body of a response, each with the units for each 1 of its number. */
@@ -44,7 +47,7 @@ export type Weights = [path: string, units: number][]
 const usage = either(
   isObject,
   v.pipe(
-    list(v.string('a path like "usage.total_tokens"')),
+    list(string('a path like "usage.total_tokens"')),
     v.transform((paths): Weights => paths.map((path) => [path, 1])),
   ),
   v.pipe(
@@ -87,9 +90,9 @@ const costFields = () => ({
    * Path of a number in the JSON body, such as `'max_tokens'`: it is the cost if no rule matches. A fraction is rounded up. A value that
    * is not a positive number, or cannot be read, costs `max`. Requires `bodies()`. Defaults to none.
    */
-  body: v.optional(v.string('the path of a field')),
+  body: v.optional(string('the path of a field')),
   /** With true, `graphqlCost` of `bodies` is the cost if no rule matches. A document without a cost costs `max`. Defaults to none. */
-  graphql: v.optional(v.literal(true, 'true')),
+  graphql: v.optional(yes),
   /**
    * Highest cost, at least `otherwise`: of one message of a body and of a body that cannot be read, and of a response with `usage` or bytes.
    * Required with `usage`. Otherwise defaults to no bound, and to `otherwise` for a body that cannot be read.

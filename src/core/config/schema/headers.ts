@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import type { FieldSet } from '../../base/field-set.ts'
+import { anything } from './shapes.ts'
 
 /**
  * A set of rate limit headers: `draft-11`, `draft-7` or `draft-6` of the IETF's RateLimit fields, GitHub's `x-ratelimit-*`, or the
@@ -16,7 +17,7 @@ export type HeaderSet =
 
 /** Parses to a list. `headerSets()` checks and replaces the sets other than `draft-11`. */
 export const headers = v.pipe(
-  v.custom<'off' | HeaderSet | HeaderSet[]>(() => true),
+  anything<'off' | HeaderSet | HeaderSet[]>(),
   v.transform(
     (input) =>
       (input === 'off' ? [] : Array.isArray(input) ? input : [input]) as ('draft-11' | FieldSet)[],

@@ -22,6 +22,7 @@ import { type Refusal, type RefusalInput, refusal } from './refusal.ts'
 import { reserve } from './reserve.ts'
 import {
   accept,
+  anything,
   duration,
   type Input,
   type Named,
@@ -140,7 +141,7 @@ const policyFields = <Context>() => ({
   refusal: v.optional(refusal as v.GenericSchema<RefusalInput<Context>, Refusal>),
   /** Codes of linter findings to ignore for this policy, one or a list (docs/reference/linter.md). Defaults to none. */
   accept,
-  ...opaque<OwnedFields>(v.optional(v.unknown()), owners),
+  ...opaque<OwnedFields>(v.optional(anything()), owners),
 })
 type PolicyFields = ReturnType<typeof policyFields<unknown>>
 
