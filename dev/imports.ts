@@ -86,9 +86,11 @@ const rooms: Record<string, Room> = {
   },
   features: {
     rooms: [
-      ...core('config'),
+      ...core('config', 'connection'),
       ...owning,
-      ...['concurrency', 'header-sets', 'sliding-log'].map((name) => `features/${name}`),
+      ...['concurrency', 'distinct', 'header-sets', 'sliding-log'].map(
+        (name) => `features/${name}`,
+      ),
     ],
   },
   'features/bodies': {

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { Policy } from '../../src/core/config/parse.ts'
 import type { StoreState } from '../../src/core/connection/store.ts'
-import { decode } from '../../src/core/connection/upstash/reply.ts'
-import { encode } from '../../src/core/connection/upstash/script.ts'
-import { script } from '../../src/core/connection/upstash/script-text.ts'
+import { script } from '../../src/features/script-parts.ts'
+import { decode, encode } from '../../test/support/coding.ts'
 import type { BenchServer } from '../server.ts'
 
 /** The start of a window of any size, so that each run has the same windows. */

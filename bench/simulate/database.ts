@@ -4,6 +4,7 @@ import { StoreError } from '../../src/core/base/errors.ts'
 import type { Store, StoreRequest } from '../../src/core/connection/store.ts'
 import { callOf, pack, repliesOf } from '../../src/core/connection/upstash/pack.ts'
 import { keysOf } from '../../src/core/connection/upstash/script.ts'
+import { codec } from '../../src/features/script-parts.ts'
 import type { BenchServer } from '../server.ts'
 import type { VirtualTime } from './time.ts'
 
@@ -49,7 +50,10 @@ export function createDatabase(server: BenchServer, time: VirtualTime, masters =
     const sent = time.now()
     await time.wait(rttMs / 2)
     const answers = packs.map((one) =>
-      server.call({ script: lastingScript, ...callOf(one, Math.floor(time.now())) }),
+      server.call({
+        script: lastingScript,
+        ...callOf(one, Math.floor(time.now()), undefined, codec),
+      }),
     )
     const { promise, resolve } = Promise.withResolvers<void>()
     // Redis takes no virtual time. The event that delivers the reply waits for Redis.
@@ -59,7 +63,9 @@ export function createDatabase(server: BenchServer, time: VirtualTime, masters =
     })
     await promise
     const replies = await Promise.all(answers)
-    const answered = packs.flatMap((one, index) => repliesOf(one, replies[index] as number[]))
+    const answered = packs.flatMap((one, index) =>
+      repliesOf(one, replies[index] as number[], codec),
+    )
     const places = [...slots.values()].flat()
     return lists.map((_, index) => answered[places.indexOf(index)]!)
   }

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { parseConfig } from '../../src/core/config/parse.ts'
 import type { StoreState } from '../../src/core/connection/store.ts'
-import { decode } from '../../src/core/connection/upstash/reply.ts'
-import { encode } from '../../src/core/connection/upstash/script.ts'
-import { script } from '../../src/core/connection/upstash/script-text.ts'
 import { inGateway } from '../../src/features/in-gateway.ts'
+import { script } from '../../src/features/script-parts.ts'
+import { decode, encode } from '../../test/support/coding.ts'
 import type { BenchServer } from '../server.ts'
 import type { Line, Story } from './stories.ts'
 

@@ -72,7 +72,6 @@ export function scriptModule(edit = unchanged): string {
   })
   const core = texts.filter(([name]) => name in PARTS)
   const features = texts.filter(([name]) => name in FEATURES)
-  const allParts = Object.keys(FEATURES).filter((name) => !['places', 'waits'].includes(name))
   return `// Generated from lua/ by \`npm run lua\`.
 
 /** The parts of the scripts, shortened. */
@@ -85,17 +84,11 @@ ${features.map(([name, text]) => `\nexport const ${name} = ${text}\n`).join('')}
  * The general script, with the parts of features.
  * @param decide the driver in pieces
  */
-export const generalScript = (parts: readonly string[], decide = lua.decide) =>
+export const generalScript = (parts: readonly { text: string }[], decide = lua.decide) =>
   [lua.flag, ${Object.keys(PARTS)
     .slice(0, -2)
     .map((name) => `lua.${name}`)
-    .join(', ')}, ...parts, ...decide].join('')
-
-/** The parts of all features but those of turns, which need a script of their own. */
-export const allParts = [${allParts.join(', ')}]
-
-/** The general script with these parts. */
-export const script = /* @__PURE__ */ generalScript(allParts)
+    .join(', ')}, ...parts.map(({ text }) => text), ...decide].join('')
 `
 }
 

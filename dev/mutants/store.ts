@@ -12,6 +12,12 @@ const algorithms = (name: string) =>
 const reply = of('upstash/reply')
 const pack = of('upstash/pack')
 const args = of('upstash/arguments')
+const apart = of('upstash/apart')
+/** The parts of features, by what calls and replies show. */
+const partOf = (feature: string) =>
+  mutantsOf(`src/features/${feature}/part.ts`, 'test/unit/core/connection')
+const bans = partOf('bans')
+const overrides = partOf('overrides')
 const script = of('upstash/script')
 const transport = of('upstash/transport')
 const upstash = of('upstash/upstash')
@@ -57,7 +63,7 @@ export const storeMutants: Mutant[] = [
     'false',
     'reply',
   ),
-  reply(
+  apart(
     'accepts a record whose mark contradicts its wait',
     "(mark === '+') !== (retryAfter === 0)",
     'false',
@@ -101,13 +107,13 @@ export const storeMutants: Mutant[] = [
     'resetAfterMs',
     'local-replies',
   ),
-  reply(
+  bans(
     'the wait of a ban replaces a longer wait',
     'Math.max(retryAfterMs, bannedForMs)',
     'bannedForMs',
     'reply',
   ),
-  reply(
+  bans(
     'a ban of a cost that never fits has a wait',
     'retryAfterMs === null ? null : Math.max',
     'retryAfterMs === null ? bannedForMs : Math.max',
@@ -119,7 +125,7 @@ export const storeMutants: Mutant[] = [
     "parts[ends] === ''",
     'reply',
   ),
-  reply(
+  apart(
     'a log reports its whole floor as reserved',
     'Math.max(0, Math.min(floor, left + floor))',
     'floor',
@@ -184,11 +190,11 @@ export const storeMutants: Mutant[] = [
     'end - start',
     'arguments',
   ),
-  args('a key gets a limit of 0', "check(isWhole(units, 1), place, 'limit')", '', 'arguments'),
+  overrides('a key gets a limit of 0', "check(isWhole(units, 1), place, 'limit')", '', 'arguments'),
   args(
     'a refund needs no slot id',
-    "slot === '' && modes[mode] !== 'charges'",
-    "slot === '' && mode !== 'take'",
+    "(limit, modes[mode] === 'charges', place)",
+    "(limit, mode === 'take', place)",
     'arguments',
   ),
   args(
@@ -197,7 +203,7 @@ export const storeMutants: Mutant[] = [
     'limits.length > 1',
     'arguments',
   ),
-  args(
+  bans(
     'a ban may be longer than the maximum',
     " && (request.mode !== 'ban' || banMs <= maxMs)",
     '',
@@ -215,7 +221,7 @@ export const storeMutants: Mutant[] = [
     'const owes =',
     'arguments',
   ),
-  args(
+  overrides(
     'an operator may set a limit that the window does not allow',
     'termsText(resized(limit, units).terms, place)',
     '',

@@ -31,7 +31,7 @@ export class SluiceStore {
   /** @throws {ConfigError} if an option is invalid */
   constructor({ prefix = 'express:', ...options }: SluiceStoreOptions = {}) {
     this.prefix = prefix
-    this.#counter = createCounter(options, 'express-rate-limit', { lua: [operators] })
+    this.#counter = createCounter(options, 'express-rate-limit', { lua: [{ text: operators }] })
   }
 
   /** Called by express-rate-limit. */

@@ -31,7 +31,7 @@ export class SluiceThrottlerStorage {
   constructor(options: AdapterOptions = {}) {
     this.#counter = createCounter(options, 'nest', {
       byDefault: [bans(), slidingLog()],
-      lua: [operators],
+      lua: [{ text: operators }],
     })
   }
 

@@ -10,6 +10,7 @@ import { type Config, parseConfig } from './config/parse.ts'
 import { type ConnectionOptions, connect } from './connection/connection.ts'
 import { withDeadline } from './connection/deadline.ts'
 import type { OnRefund, Store } from './connection/store.ts'
+import type { ScriptPart } from './connection/upstash/part.ts'
 import {
   createUpstashStore,
   type UpstashDatabase,
@@ -45,7 +46,7 @@ export interface Host {
   /** The features that it has besides those of `use`. Defaults to none. */
   byDefault?: readonly Feature[]
   /** The parts of the general script that it needs besides those of features. Defaults to none. */
-  lua?: readonly string[]
+  lua?: readonly ScriptPart[]
   /** Defaults to nothing. */
   lacks?: Lacks
 }

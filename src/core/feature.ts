@@ -6,6 +6,7 @@ import type { FeatureDeclaration } from './config/feature.ts'
 import type { Config } from './config/parse.ts'
 import type { Algorithms } from './connection/algorithms/index.ts'
 import type { OnRefund, Store } from './connection/store.ts'
+import type { ScriptPart } from './connection/upstash/part.ts'
 import type { MakeCalls, UpstashOptions, UpstashStore } from './connection/upstash/upstash.ts'
 import type { Observer } from './decide/observer.ts'
 import type { DeployedParts, HoldRequest, Rules } from './decide/question.ts'
@@ -38,7 +39,7 @@ export interface Stages extends MatchStages, RefusalStages, VerifyStages {
   /** Asked before the store: returns the refusal of a subject, if there is one. */
   askShield?: (env: object, subject: string) => Promise<Decision | undefined>
   /** Parts of the general script, which lua/README.md describes. */
-  lua?: readonly string[]
+  lua?: readonly ScriptPart[]
   /** Algorithms with which an isolate counts by itself, by their names. */
   algorithms?: Algorithms
   /** Wraps the store of one database, inside of its deadline. It may keep `maxBytes` of memory. */
@@ -115,7 +116,7 @@ export const featuresOf = ({ use }: Pick<Config, 'use'>, byDefault: readonly Fea
 export function stagesOf(
   program: Program,
   features = featuresOf(program.config),
-  hostLua: readonly string[] = [],
+  hostLua: readonly ScriptPart[] = [],
 ): Stages {
   const stages: Stages = {}
   const endpoints: Endpoint[] = []

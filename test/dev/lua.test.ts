@@ -4,8 +4,8 @@ import { loadConfig } from '../../cli/project/load-config.ts'
 import { minify } from '../../dev/lua/minify.ts'
 import { luaModules } from '../../dev/lua/script.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
-import { script } from '../../src/core/connection/upstash/script-text.ts'
 import { compiledCalls } from '../../src/core/connection/upstash/sets.ts'
+import { script } from '../../src/features/script-parts.ts'
 import { type ConfigFolder, configFolder, run } from '../support/dev-command.ts'
 
 test.each(luaModules)('%s contains the script of lua/. If not: npm run lua', async (file, text) => {

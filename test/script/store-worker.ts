@@ -2,8 +2,8 @@
 import { connect } from '../../src/core/connection/connection.ts'
 import { withDeadline } from '../../src/core/connection/deadline.ts'
 import type { Store } from '../../src/core/connection/store.ts'
-import { allParts } from '../../src/core/connection/upstash/script-text.ts'
 import { createUpstashStore } from '../../src/core/connection/upstash/upstash.ts'
+import { allParts } from '../../src/features/script-parts.ts'
 
 const deadlineMs = 20_000
 let stores: Record<string, Store> | undefined

@@ -6,7 +6,6 @@ import type { StoreError } from '../../src/core/base/errors.ts'
 import { connect } from '../../src/core/connection/connection.ts'
 import { withDeadline } from '../../src/core/connection/deadline.ts'
 import type { Store } from '../../src/core/connection/store.ts'
-import { allParts } from '../../src/core/connection/upstash/script-text.ts'
 import {
   createUpstashStore,
   type UpstashOptions,
@@ -14,6 +13,7 @@ import {
 import { withFallback } from '../../src/core/decide/fallback.ts'
 import { createLocalStore } from '../../src/core/fallback/local.ts'
 import { withLeases } from '../../src/features/leases/leases.ts'
+import { allParts } from '../../src/features/script-parts.ts'
 import { bySlot, createCluster } from '../../src/features/shards/cluster.ts'
 import { slotOf } from '../../src/features/shards/slot.ts'
 import { newSubject } from './subjects.ts'

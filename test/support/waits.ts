@@ -1,7 +1,7 @@
 import type { CommandAnswer } from '../../src/core/base/commands.ts'
 import type { Limit, StoreReply, StoreRequest, Terms } from '../../src/core/connection/store.ts'
-import { allParts } from '../../src/core/connection/upstash/script-text.ts'
 import { createUpstashStore } from '../../src/core/connection/upstash/upstash.ts'
+import { allParts } from '../../src/features/script-parts.ts'
 import { waitingCalls } from '../../src/features/turns/calls.ts'
 import { createRoom } from '../../src/features/turns/room.ts'
 import type { Server } from './server.ts'

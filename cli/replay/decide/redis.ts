@@ -10,6 +10,7 @@ import type { PolicyLimit } from '../../../src/core/decide/limit.ts'
 import type { Pending } from '../../../src/core/decide/question.ts'
 import { correctionsOf } from '../../../src/core/decide/settle.ts'
 import { canonical, DIGEST, type NameSubject } from '../../../src/core/program/subject.ts'
+import { codec } from '../../../src/features/script-parts.ts'
 import { type Asked, type Engine, responseOf } from './engine.ts'
 import type { PrivateRedis } from './private-redis.ts'
 import type { Decided, Verdict } from './verdict.ts'
@@ -58,7 +59,7 @@ export function createRedisEngine(
   const longestMs = Math.max(0, ...policies.map(({ windowMs }) => windowMs))
 
   const encode = (requests: StoreRequest[]): ScriptCall =>
-    callOf(pack([requests])[0]!, undefined, namespace)
+    callOf(pack([requests])[0]!, undefined, namespace, codec)
 
   function argsOf({ requests }: Pending, status: number | undefined): string[] {
     const { keys, args } = encode(requests)

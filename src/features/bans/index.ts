@@ -1,7 +1,7 @@
 /** `sluice/bans`: bans a key after too many refusals. */
-import { penalty } from '../../core/connection/upstash/script-text.ts'
 import type { Feature } from '../../core/feature.ts'
 import { declaration } from './declaration.ts'
+import { penalties } from './part.ts'
 
 export type { PenaltyOptions } from './fields.ts'
 
@@ -15,5 +15,5 @@ export type { PenaltyOptions } from './fields.ts'
  */
 export const bans = (): Feature => ({
   ...declaration,
-  compile: () => ({ lua: [penalty] }),
+  compile: () => ({ lua: [penalties] }),
 })

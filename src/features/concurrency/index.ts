@@ -1,7 +1,8 @@
 /** `sluice/concurrency`: limits on requests in flight. */
-import { apart, concurrency as slots } from '../../core/connection/upstash/script-text.ts'
+import { apart } from '../../core/connection/upstash/apart.ts'
 import type { Feature } from '../../core/feature.ts'
 import { declaration } from './declaration.ts'
+import { slots } from './part.ts'
 
 /**
  * Lets policies have `algorithm: 'concurrency'`, also those of a live document. `createGateway` has this feature by default.

@@ -1,8 +1,9 @@
 /** `sluice/distinct`: limits on the number of different values. */
 import { distinct as algorithm } from '../../core/connection/algorithms/distinct.ts'
-import { apart, distinct as script } from '../../core/connection/upstash/script-text.ts'
+import { apart } from '../../core/connection/upstash/apart.ts'
 import type { Feature } from '../../core/feature.ts'
 import { checkPolicies } from './check.ts'
+import { values } from './part.ts'
 
 /**
  * Lets policies have `distinct`, also those of a live document.
@@ -15,5 +16,5 @@ import { checkPolicies } from './check.ts'
 export const distinct = (): Feature => ({
   name: 'distinct',
   check: checkPolicies,
-  compile: () => ({ lua: [script, apart], algorithms: { distinct: algorithm } }),
+  compile: () => ({ lua: [values, apart], algorithms: { distinct: algorithm } }),
 })

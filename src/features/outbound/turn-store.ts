@@ -5,6 +5,7 @@ import { StoreError } from '../../core/base/errors.ts'
 import type { Limit, Store } from '../../core/connection/store.ts'
 import { encode, recordOf } from '../../core/connection/upstash/script.ts'
 import { refusal, toStoreError } from '../../core/connection/upstash/transport.ts'
+import { slots } from '../concurrency/part.ts'
 import { turnsScript } from './script-text.ts'
 
 /** A question for a turn: all limits of one request to the other side. They have one subject. */
@@ -98,7 +99,7 @@ export function turnCall(
   namespace?: string,
 ) {
   const mode = ask.do === 'take' ? 'take' : 'peek'
-  const { keys, args } = encode([{ mode, limits: ask.limits }], now, undefined, namespace)
+  const { keys, args } = encode([{ mode, limits: ask.limits }], now, undefined, namespace, slots)
   const record = recordOf(ask.limits[0]!.subject, namespace)
   if (!keys.includes(record)) keys.push(record)
   args[0] = `3:special:${now ?? ''}`

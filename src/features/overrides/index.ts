@@ -1,8 +1,8 @@
 /** `sluice/overrides`: operators set the limits of single keys. */
-import { override } from '../../core/connection/upstash/script-text.ts'
 import type { Feature } from '../../core/feature.ts'
 import { declaration } from './declaration.ts'
 import { overrideEndpoints } from './endpoints.ts'
+import { limitsOfOperators } from './part.ts'
 
 /**
  * Lets policies have `overrides: true`, also those of a live document. `createGateway` has this feature by default.
@@ -14,5 +14,5 @@ import { overrideEndpoints } from './endpoints.ts'
  */
 export const overrides = (): Feature => ({
   ...declaration,
-  compile: () => ({ endpoints: overrideEndpoints, lua: [override] }),
+  compile: () => ({ endpoints: overrideEndpoints, lua: [limitsOfOperators] }),
 })

@@ -1,5 +1,6 @@
 /** `sluice/sliding-log`: the algorithm that stores the time of every unit. */
-import { apart, sliding_log as log } from '../../core/connection/upstash/script-text.ts'
+import { apart } from '../../core/connection/upstash/apart.ts'
+import { sliding_log as text } from '../../core/connection/upstash/script-text.ts'
 import type { Feature } from '../../core/feature.ts'
 import { declaration } from './declaration.ts'
 
@@ -13,5 +14,5 @@ import { declaration } from './declaration.ts'
  */
 export const slidingLog = (): Feature => ({
   ...declaration,
-  compile: () => ({ lua: [log, apart] }),
+  compile: () => ({ lua: [{ text }, apart] }),
 })

@@ -3,6 +3,7 @@
 import { StoreError } from '../../core/base/errors.ts'
 import type { Limit, StoreRequest, StoreResult, StoreState } from '../../core/connection/store.ts'
 import { callOf, joined, type Pack, repliesOf } from '../../core/connection/upstash/pack.ts'
+import type { Codec } from '../../core/connection/upstash/part.ts'
 import {
   generalScript,
   lua,
@@ -20,12 +21,12 @@ const driver = () => lua.decide.flatMap((piece, index) => [piece, parts[index] ?
 /** Makes the calls with requests that may wait. */
 export const waitingCalls =
   (room: WaitingRoom): MakeCalls =>
-  (features) => {
-    const script = newScript(generalScript([...features, places], driver()))
+  (features, codec) => {
+    const script = newScript(generalScript([...features, { text: places }], driver()))
     return (pack, now, namespace) => {
       const requests = joined(pack.lists)
       if (!requests.some(mayWait)) return undefined
-      const { keys, args } = callOf(pack, now, namespace)
+      const { keys, args } = callOf(pack, now, namespace, codec)
       if (!pack.idempotency) args[0] = `3:special:${now ?? ''}`
       const first = args.length - requests.length
       const isFull = room.isFull()
@@ -36,7 +37,12 @@ export const waitingCalls =
         args[first + index] = `take@${wait}${marks}${args[first + index]!.slice('take'.length)}`
         return wait
       })
-      return { script, keys, args, repliesOf: (answer) => read(answer, pack, requests, longest) }
+      return {
+        script,
+        keys,
+        args,
+        repliesOf: (answer) => read(answer, pack, requests, longest, codec),
+      }
     }
   }
 
@@ -62,8 +68,9 @@ function read(
   pack: Pack,
   requests: StoreRequest[],
   longest: number[],
+  codec: Codec,
 ): StoreResult[] {
-  if (typeof answer !== 'string') return repliesOf(pack, answer)
+  if (typeof answer !== 'string') return repliesOf(pack, answer, codec)
   const texts = answer.split(' ')
   const first = texts.length - requests.length
   const taken = requests.map((request, index) =>
@@ -73,7 +80,7 @@ function read(
     if (mayWait(requests[index]!)) texts[first + index] = one?.text ?? ''
   })
   let next = 0
-  return repliesOf(pack, texts.join(' ')).map((reply, list): StoreResult => {
+  return repliesOf(pack, texts.join(' '), codec).map((reply, list): StoreResult => {
     const from = next
     next += pack.lists[list]!.length
     if (reply instanceof StoreError) return reply

@@ -1,8 +1,9 @@
 /** Writes the requests of a call as texts for the script, and checks them. The script checks only the version. lua/README.md is the contract. */
 import { StoreError } from '../../base/errors.ts'
 import { hasOwnKey } from '../../base/own-key.ts'
-import { capacityOf, MAX_ENTRIES, MAX_PRODUCT, resized, withFloor } from '../algorithms/index.ts'
-import type { Idempotency, Limit, Penalty, StoreRequest, Terms } from '../store.ts'
+import { capacityOf, MAX_ENTRIES, MAX_PRODUCT, withFloor } from '../algorithms/index.ts'
+import type { Idempotency, Limit, StoreRequest, Terms } from '../store.ts'
+import type { Codec } from './part.ts'
 
 const MAX_INTEGER = 2 ** 51
 
@@ -29,11 +30,11 @@ const modes: Record<StoreRequest['mode'], 'charges' | 'peeks' | 'operates'> = {
 
 export const isWhole = (value: number, least: number) =>
   Number.isInteger(value) && value >= least && value <= MAX_INTEGER
-const isName = (text: string) => /^[\w-]+$/.test(text)
-const isId = (text: string) => /^[\w-]{1,64}$/.test(text)
+export const isName = (text: string) => /^[\w-]+$/.test(text)
+export const isId = (text: string) => /^[\w-]{1,64}$/.test(text)
 
 /** Throws if a value of the call is invalid. No call is made then. It is a bug, since the configuration and the API check their values. */
-function check(isValid: boolean, place: string, what: string): asserts isValid {
+export function check(isValid: boolean, place: string, what: string): asserts isValid {
   if (!isValid) throw new StoreError('internal', `ERR sluice: ${place}: unexpected ${what}`)
 }
 
@@ -46,7 +47,7 @@ interface TermsText {
 }
 const written = new WeakMap<Terms, TermsText>()
 
-function termsText(terms: Terms, place: string): TermsText {
+export function termsText(terms: Terms, place: string): TermsText {
   const known = written.get(terms)
   if (known !== undefined) return known
   const { tag, algorithm, limit, windowMs, burst, align } = terms
@@ -70,23 +71,18 @@ const textOf = ({ tag, algorithm, limit, windowMs }: Terms) =>
 /** The option of a limit: the burst, the slot, the values, the calendar period, or when a window opens. */
 export function optionOf(
   terms: Terms,
-  { period, slot = '', values = [] }: Pick<Limit, 'period' | 'slot' | 'values'>,
+  limit: Pick<Limit, 'period' | 'slot' | 'values'>,
   mode: StoreRequest['mode'],
   place: string,
+  codec: Codec = {},
 ) {
+  const { period } = limit
   switch (terms.algorithm) {
     case 'token-bucket':
       return terms.burst
     case 'concurrency':
-      check(isId(slot) || (slot === '' && modes[mode] !== 'charges'), place, 'slot')
-      return slot
     case 'distinct':
-      check(
-        values.every(isId) && (values[0] !== undefined || modes[mode] !== 'charges'),
-        place,
-        'values',
-      )
-      return values.join('/')
+      return codec[terms.algorithm]!(limit, modes[mode] === 'charges', place)
     case 'fixed-window': {
       if (!period) return terms.align === 'clock' ? 'clock' : ''
       const [start, end, nextEnd] = period
@@ -119,6 +115,7 @@ export function requestText(
   number: number,
   keyIndex: (limit: Limit) => number,
   recordIndex: (limit: Limit) => number,
+  codec: Codec,
 ): string {
   const { mode, limits } = request
   const place = `request ${number}`
@@ -141,12 +138,12 @@ export function requestText(
     check(isWhole(floor, 0) && floor <= capacityOf(terms.algorithm, terms), place, 'floor')
     const sent = withFloor(terms.algorithm, terms, floor)
     const head = sent === terms ? own : textOf(sent)
-    if (override) text += ` ${recordIndex(limit)}${overrideText(request, limit, place)}`
-    text += ` ${keyIndex(limit)}${head}${optionOf(sent, limit, mode, place)},${units}`
+    if (override) text += ` ${recordIndex(limit)}${codec.override!.write(request, limit, place)}`
+    text += ` ${keyIndex(limit)}${head}${optionOf(sent, limit, mode, place, codec)},${units}`
     const penalty = penaltyOf(request, limit)
     if (!penalty) continue
     hasPenalty = true
-    text += ` ${recordIndex(limit)}${penaltyText(request, penalty, place)}`
+    text += ` ${recordIndex(limit)}${codec.penalty!.write(request, penalty, place)}`
   }
   if (mode === 'override') {
     const areResized = limits.every(({ override }) => override)
@@ -170,29 +167,6 @@ function modeText(request: StoreRequest, place: string): string {
 /** A bucket multiplies the units of a refund with the window, which must be exact in a double. No charge has more units. */
 const mostRefunded = ({ algorithm, windowMs }: Terms) =>
   algorithm === 'token-bucket' ? Math.floor(Number.MAX_SAFE_INTEGER / windowMs) : Infinity
-
-function penaltyText(request: StoreRequest, penalty: Penalty, place: string): string {
-  const { tag, after, withinMs, maxMs } = penalty
-  const banMs = (request.mode === 'ban' ? request.banMs : undefined) ?? penalty.banMs
-  check(isName(tag), place, 'tag of a penalty')
-  check(isWhole(after, 1), place, 'after')
-  check(isWhole(withinMs, 1), place, 'withinMs')
-  check(isWhole(maxMs, 1), place, 'maxMs')
-  check(isWhole(banMs, 1) && (request.mode !== 'ban' || banMs <= maxMs), place, 'banMs')
-  return `;${tag}:penalty,${after},${withinMs},${banMs},${maxMs}`
-}
-
-function overrideText(request: StoreRequest, limit: Limit, place: string): string {
-  const { share, scalesBurst } = limit.override!
-  const head = `;${limit.terms.tag}-limit:override,${share},${scalesBurst ? 1 : 0},`
-  check(share >= 0 && share <= 1, place, 'share')
-  if (request.mode !== 'override') return `${head},0`
-  const { forMs, units } = request
-  check(isWhole(forMs, 1), place, 'forMs')
-  check(isWhole(units, 1), place, 'limit')
-  termsText(resized(limit, units).terms, place)
-  return `${head}${forMs},${units}`
-}
 
 /** True if no two limits of a request name the same state: each would be charged without the other. */
 function hasDistinctStates(text: string): boolean {

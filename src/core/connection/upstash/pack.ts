@@ -1,6 +1,7 @@
 /** Packs lists of requests into as few calls of the script as possible, and divides the replies again. */
 import { StoreError } from '../../base/errors.ts'
 import type { Idempotency, StoreRequest, StoreResult } from '../store.ts'
+import type { Codec } from './part.ts'
 import { decode } from './reply.ts'
 import { encode, keysOf, type ScriptCall } from './script.ts'
 
@@ -76,14 +77,19 @@ export const callOf = (
   { lists, idempotency }: Pack,
   now?: number,
   namespace?: string,
-): ScriptCall => encode(joined(lists), now, idempotency, namespace)
+  codec?: Codec,
+): ScriptCall => encode(joined(lists), now, idempotency, namespace, codec)
 
 export const joined = (lists: StoreRequest[][]) => (lists.length === 1 ? lists[0]! : lists.flat())
 
 /** Divides the answer to a call into one reply for each list. */
-export function repliesOf({ lists, idempotency }: Pack, answer: unknown): StoreResult[] {
+export function repliesOf(
+  { lists, idempotency }: Pack,
+  answer: unknown,
+  codec?: Codec,
+): StoreResult[] {
   if (answer instanceof StoreError) return lists.map(() => answer)
-  const reply = decode(answer, joined(lists), idempotency)
+  const reply = decode(answer, joined(lists), idempotency, codec)
   if (!reply) return lists.map(() => new StoreError('bad-reply'))
   if (lists.length === 1) return [reply]
   const { states, ...rest } = reply

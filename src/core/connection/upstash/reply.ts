@@ -1,15 +1,17 @@
 /** Decodes replies of the Lua script. lua/README.md is the contract. */
 import type { QuotaState } from '../../base/decision.ts'
 import { hasOwnKey } from '../../base/own-key.ts'
-import { type KeptState, resized, statedBy } from '../algorithms/index.ts'
+import { type KeptState, statedBy } from '../algorithms/index.ts'
 import type { Idempotency, Limit, StoreReply, StoreRequest } from '../store.ts'
 import { penaltyOf } from './arguments.ts'
+import type { Codec } from './part.ts'
 
 /** Decodes a reply of the script: one text for the whole call. Returns `undefined` if it does not have the form of one. */
 export function decode(
   reply: unknown,
   requests: StoreRequest[],
   idempotency?: Idempotency,
+  codec: Codec = {},
 ): StoreReply | undefined {
   if (typeof reply !== 'string') return undefined
   const texts = reply.split(' ')
@@ -21,7 +23,7 @@ export function decode(
   if (texts.length !== requests.length + next) return undefined
   const states: QuotaState[][] = []
   for (const request of requests) {
-    const answer = requestStates(texts[next++]!, request, decidedAt)
+    const answer = requestStates(texts[next++]!, request, decidedAt, codec)
     if (!answer) return undefined
     states.push(answer)
   }
@@ -32,7 +34,12 @@ export function decode(
 const TIME = /^(\d{1,16})(?::\d+)?$/
 
 /** Decodes the reply to one request: the limits of operators, a part for each limit, the rest of each ban. Each part ends with `;`. */
-function requestStates(text: string, request: StoreRequest, now: number): QuotaState[] | undefined {
+function requestStates(
+  text: string,
+  request: StoreRequest,
+  now: number,
+  codec: Codec,
+): QuotaState[] | undefined {
   const parts = text.split(';')
   const { limits } = request
   const states: QuotaState[] = []
@@ -41,11 +48,14 @@ function requestStates(text: string, request: StoreRequest, now: number): QuotaS
   let ends = next + limits.length
   let overrides = 0
   for (const limit of limits) {
-    const override = limit.override && OVERRIDE.exec(parts[overrides++]!)
-    if (override === null) return undefined
     const part = parts[next++]!
-    let state = override ? stateOf(part, limit, now, override) : plainState(part, limit, now)
-    if (state && limit.penalty && penaltyOf(request, limit)) state = withBan(state, parts[ends++]!)
+    let state = limit.override
+      ? codec.override?.read(parts[overrides++]!, limit, (sized) =>
+          stateOf(part, sized, now, codec),
+        )
+      : stateOf(part, limit, now, codec)
+    if (state && limit.penalty && penaltyOf(request, limit))
+      state = codec.penalty?.read(parts[ends++]!, state)
     if (!state || !isSound(state)) return undefined
     states.push(state)
   }
@@ -62,31 +72,20 @@ const isSound = ({ remaining, retryAfterMs, resetAfterMs, nextAfterMs }: QuotaSt
 
 /** A mark, which is `+` if the cost fits, and the stored state: time, life, and one or two numbers. Without a state only the mark. */
 const STATE = /^([+-])(?:(\d{1,16}):(\d{1,16}):(\d{1,16})(?::(\d{1,16}))?)?$/
-/** The mark, and the numbers of a limit with its own key: remaining (below 0 if more is used), retry_after, reset_after, next_after. */
-const NUMBERS = /^([+-])(-?\d{1,16}),(-1|\d{1,16}),(\d{1,16}),(\d{1,16})$/
-/** The rest of a ban, ms. */
-const BAN = /^!(\d{1,16})$/
-
-function plainState(part: string, limit: Limit, now: number): QuotaState | undefined {
-  const { terms, floor = 0 } = limit
-  const { algorithm } = terms
-  if (hasOwnKey(algorithm)) {
-    const [, mark, ...numbers] = NUMBERS.exec(part) ?? []
-    if (!mark) return undefined
-    const [left, retryAfter, resetAfterMs, nextAfterMs] = numbers.map(Number) as Four
-    if ((mark === '+') !== (retryAfter === 0)) return undefined
-    const retryAfterMs = retryAfter < 0 ? null : retryAfter
-    const remaining = Math.max(0, left)
-    const answer = { allowed: mark === '+', remaining, retryAfterMs, resetAfterMs, nextAfterMs }
-    return floor ? { ...answer, reserved: Math.max(0, Math.min(floor, left + floor)) } : answer
-  }
+function stateOf(part: string, limit: Limit, now: number, codec: Codec): QuotaState | undefined {
+  const { terms } = limit
+  if (hasOwnKey(terms.algorithm)) return codec.apart?.(part, limit)
   const [, mark, time, life, used, usedBefore] = STATE.exec(part) ?? []
   if (!mark) return undefined
   let state: KeptState | undefined
   if (time) {
     const hasTwo = usedBefore !== undefined
     const end = Number(time) + Number(life)
-    if (hasTwo !== (algorithm === 'sliding-window') || !Number.isSafeInteger(end) || end <= now)
+    if (
+      hasTwo !== (terms.algorithm === 'sliding-window') ||
+      !Number.isSafeInteger(end) ||
+      end <= now
+    )
       return undefined
     const numbers = hasTwo ? [Number(used), Number(usedBefore)] : [Number(used)]
     state = { time: Number(time), end, numbers }
@@ -94,35 +93,4 @@ function plainState(part: string, limit: Limit, now: number): QuotaState | undef
   const answer = statedBy(limit, now, mark === '+', state)
   // The script never refuses a cost that fits into an unused quota.
   return !state && !answer.allowed && answer.retryAfterMs === 0 ? undefined : answer
-}
-
-/** The limit of an operator in units and the rest of its life in ms, or nothing. */
-const OVERRIDE = /^=(?:([1-9]\d{0,15}):(\d{1,16}))?$/
-
-/** @param override the match of OVERRIDE */
-function stateOf(
-  part: string,
-  limit: Limit,
-  now: number,
-  [, units, rest]: string[],
-): QuotaState | undefined {
-  if (!units) return plainState(part, limit, now)
-  const [size, overriddenForMs] = [Number(units), Number(rest)]
-  const state = plainState(part, resized(limit, size), now)
-  if (!state || !Number.isSafeInteger(size) || !Number.isSafeInteger(overriddenForMs))
-    return undefined
-  return { ...state, limit: size, overriddenForMs }
-}
-
-type Four = [number, number, number, number]
-
-/** A ban refuses the limit, and the longer wait applies. */
-function withBan(state: QuotaState, part: string): QuotaState | undefined {
-  const ban = BAN.exec(part)
-  const bannedForMs = Number(ban?.[1])
-  if (!Number.isSafeInteger(bannedForMs)) return undefined
-  if (bannedForMs === 0) return state
-  const { retryAfterMs } = state
-  const wait = retryAfterMs === null ? null : Math.max(retryAfterMs, bannedForMs)
-  return { ...state, allowed: false, retryAfterMs: wait, bannedForMs }
 }

@@ -36,11 +36,5 @@ export const waits = ["local aD,bf=N(B,'^take@(%d+)([+-]+)')\nlocal ak,aq,ar\nif
  * The general script, with the parts of features.
  * @param decide the driver in pieces
  */
-export const generalScript = (parts: readonly string[], decide = lua.decide) =>
-  [lua.flag, lua.head, lua.living, lua.fixed, lua.sliding, lua.bucket, ...parts, ...decide].join('')
-
-/** The parts of all features but those of turns, which need a script of their own. */
-export const allParts = [apart, concurrency, distinct, idempotency, operators, override, penalty, sliding_log]
-
-/** The general script with these parts. */
-export const script = /* @__PURE__ */ generalScript(allParts)
+export const generalScript = (parts: readonly { text: string }[], decide = lua.decide) =>
+  [lua.flag, lua.head, lua.living, lua.fixed, lua.sliding, lua.bucket, ...parts.map(({ text }) => text), ...decide].join('')

@@ -2,6 +2,7 @@
 import { hasOwnKey } from '../../base/own-key.ts'
 import type { Idempotency, Limit, StoreRequest } from '../store.ts'
 import { checkCall, headerText, idempotencyText, penaltyOf, requestText } from './arguments.ts'
+import type { Codec } from './part.ts'
 
 /** KEYS and ARGV of one call. */
 export interface ScriptCall {
@@ -12,6 +13,7 @@ export interface ScriptCall {
 /**
  * Encodes a call of the script.
  * @param namespace a part of every key; defaults to none
+ * @param codec of the features of the limits; defaults to none
  * @throws {StoreError} `internal` if a value is invalid
  */
 export function encode(
@@ -19,6 +21,7 @@ export function encode(
   now?: number,
   idempotency?: Idempotency,
   namespace?: string,
+  codec: Codec = {},
 ): ScriptCall {
   const subject = idempotency ? undefined : onlySubject(requests)
   const keys = subject === undefined ? keysOf(requests, namespace) : [recordOf(subject, namespace)]
@@ -30,7 +33,8 @@ export function encode(
   }
   const [keyIndex, recordIndex] = subject === undefined ? indexesIn(keys, namespace) : [one, one]
   for (const request of requests) {
-    args.push(requestText(request, args.length + (idempotency ? -1 : 0), keyIndex, recordIndex))
+    const number = args.length + (idempotency ? -1 : 0)
+    args.push(requestText(request, number, keyIndex, recordIndex, codec))
   }
   return { keys, args }
 }

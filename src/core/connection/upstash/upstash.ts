@@ -13,6 +13,7 @@ import {
   type StoreResult,
 } from '../store.ts'
 import { callOf, joined, type Pack, pack, repliesOf, unpack } from './pack.ts'
+import type { Codec, ScriptPart } from './part.ts'
 import type { ScriptCall } from './script.ts'
 import { generalScript } from './script-text.ts'
 import { type CompiledCall, compiledCalls, newScript, type Script } from './sets.ts'
@@ -38,7 +39,7 @@ export interface UpstashOptions extends UpstashDatabase {
   /** A part of every key that separates applications on one database. Defaults to none. */
   namespace?: string | undefined
   /** The parts of the general script that features add. Defaults to none. */
-  lua?: readonly string[] | undefined
+  lua?: readonly ScriptPart[] | undefined
   /** Called when the database has lost a script and gets it again. */
   onReload?: () => void
   /** Measures each HTTP request. Defaults to none. */
@@ -56,7 +57,8 @@ export interface OwnCall extends ScriptCall {
 
 /** Returns a function for the call of a pack. `undefined` if the pack does not need the feature. */
 export type MakeCalls = (
-  lua: readonly string[],
+  lua: readonly ScriptPart[],
+  codec: Codec,
 ) => (pack: Pack, now: number | undefined, namespace?: string) => OwnCall | undefined
 
 export interface UpstashStore extends Store {
@@ -86,9 +88,10 @@ export function createUpstashStore({
   ...database
 }: UpstashOptions): UpstashStore {
   const general = newScript(generalScript(lua))
+  const codec: Codec = Object.assign({}, ...lua)
   const send = senderOf(database)
   const compiledCall = compiledCalls()
-  const ownCall = makeCalls?.(lua)
+  const ownCall = makeCalls?.(lua, codec)
   function callFor(
     pack: Pack,
     now: number | undefined,
@@ -99,7 +102,7 @@ export function createUpstashStore({
       if (own) return own
       const isGeneral = isDeclined || pack.idempotency
       const compiled = isGeneral ? undefined : compiledCall(joined(pack.lists), now, namespace)
-      return compiled ?? { script: general, ...callOf(pack, now, namespace) }
+      return compiled ?? { script: general, ...callOf(pack, now, namespace, codec) }
     } catch (error) {
       return asStoreError(error)
     }
@@ -152,7 +155,7 @@ export function createUpstashStore({
       hasFailed ||= answer instanceof StoreError
       answers.push(answer)
       const { repliesOf: read } = call as Partial<OwnCall>
-      replies.push(read ? read(answer) : repliesOf(packs[index]!, answer))
+      replies.push(read ? read(answer) : repliesOf(packs[index]!, answer, codec))
     }
     observed?.end(replies, { answers, sendsTime: now !== undefined })
     if (!hasFailed) return replies

@@ -6,7 +6,7 @@ import type {
   StoreRequest,
   Terms,
 } from '../../../../src/core/connection/store.ts'
-import { encode } from '../../../../src/core/connection/upstash/script.ts'
+import { encode } from '../../../support/coding.ts'
 
 const usual: Terms = {
   tag: 't',

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Limit, StoreRequest } from '../../../../src/core/connection/store.ts'
-import { decode } from '../../../../src/core/connection/upstash/reply.ts'
+import { decode } from '../../../support/coding.ts'
 
 const terms: Limit['terms'] = {
   tag: 't',

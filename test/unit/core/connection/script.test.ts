@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import type { Limit, StoreRequest } from '../../../../src/core/connection/store.ts'
-import { encode, keysOf } from '../../../../src/core/connection/upstash/script.ts'
+import { keysOf } from '../../../../src/core/connection/upstash/script.ts'
+import { encode } from '../../../support/coding.ts'
 
 const [policy] = parseConfig({ policies: [{ name: 'a', limit: 5, window: '10s' }] }).policies
 const take = (...subjects: string[]): StoreRequest => ({

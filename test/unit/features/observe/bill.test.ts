@@ -11,7 +11,6 @@ import type {
   Terms,
 } from '../../../../src/core/connection/store.ts'
 import type { Pack } from '../../../../src/core/connection/upstash/pack.ts'
-import { allParts } from '../../../../src/core/connection/upstash/script-text.ts'
 import {
   createUpstashReader,
   createUpstashStore,
@@ -19,6 +18,7 @@ import {
 } from '../../../../src/core/connection/upstash/upstash.ts'
 import { inGateway } from '../../../../src/features/in-gateway.ts'
 import { beginCall } from '../../../../src/features/observe/measure.ts'
+import { allParts } from '../../../../src/features/script-parts.ts'
 import { anyLimits } from '../../../support/any-limits.ts'
 import { useDatabase } from '../../../support/database.ts'
 import { isLong } from '../../../support/long.ts'
