@@ -20,7 +20,7 @@ with the targets first, then latency, HTTP calls, billed commands and CPU as Mar
   npm run bench -- [options]
 
   --quick         a few short rounds of what the verdict needs, less than 90 seconds
-  --rounds N      number of rounds, 1 to 40 (default 15, about 12 minutes)
+  --rounds N      number of rounds, 1 to 40 (default 15, about 15 minutes)
   --only ID,…     run only these parts: ${workloads.map(({ id }) => id).join(', ')},
                   ${[...verdictParts, ...otherParts].join(', ')}
   --soak          run only the soak test, 60 s

@@ -22,6 +22,8 @@ export interface RunOptions {
   rounds: number
   /** Duration of a turn, in ms. */
   turnMs: number
+  /** The requests that a Worker answers before it is measured, so that V8 has compiled its code: 1,000 are too few. */
+  warmUp: number
   log: (line: string) => void
 }
 
@@ -35,7 +37,7 @@ export type Samples = Partial<Record<VariantId, Sample[]>>
 export async function runWorkloads(
   workloads: Workload[],
   { server, load, workers, takes }: Stack,
-  { rounds, turnMs, log }: RunOptions,
+  { rounds, turnMs, warmUp, log }: RunOptions,
 ): Promise<Record<string, Samples>> {
   const [{ quotas, exhausted }] = workloads as [Workload]
   const clients = Math.max(...workloads.map((one) => one.clients))
@@ -72,9 +74,9 @@ export async function runWorkloads(
     for (const id of ids) {
       const isolate = await workers.start(id, quotas, far)
       isolates.set(id, isolate)
-      // Sends requests of all clients once, to reach the measured state and warm up the compilers.
+      // Sends requests of all clients, to reach the measured state.
       const uses = exhausted ? quotas[0]!.limit + 3 : 1
-      const requests = Math.max(clients * uses, 1000)
+      const requests = Math.max(clients * uses, warmUp)
       await load.run(ordered(id, { connections: 64, requests }))
       await expectAnswer(isolate.port, id, exhausted, addressOf(ids.indexOf(id), 0))
     }

@@ -18,6 +18,7 @@ export interface Plan {
   rounds: number
   /** Duration of a turn in ms. Short turns expose all variants to the same load of the machine. */
   turnMs: number
+  warmUp: number
   coldStarts: number
   redisRounds: number
   redisClients: number
@@ -31,6 +32,7 @@ export interface Plan {
 export const thorough: Plan = {
   rounds: 15,
   turnMs: 300,
+  warmUp: 20_000,
   coldStarts: 15,
   redisRounds: 9,
   redisClients: 3200,
@@ -42,6 +44,7 @@ export const thorough: Plan = {
 export const quick: Plan = {
   rounds: 3,
   turnMs: 200,
+  warmUp: 1000,
   coldStarts: 3,
   redisRounds: 3,
   redisClients: 800,
@@ -82,7 +85,8 @@ export async function runAll(
   log: (line: string) => void,
 ): Promise<Results> {
   const stack: Stack = { ...tools, takes: (id) => !plan.quick || quickVariants.includes(id) }
-  const options = { rounds: plan.rounds, turnMs: plan.turnMs, log }
+  const { rounds, turnMs, warmUp } = plan
+  const options = { rounds, turnMs, warmUp, log }
   const measure: { [Id in keyof Parts]-?: () => Promise<Parts[Id]> } = {
     redis: () =>
       measureRedisCost(stack.server, {
