@@ -15,11 +15,17 @@ export type HeaderSet =
   | 'github'
   | { prefix: string; reset: 'epoch' | 'delta' | 'iso' }
 
-/** Parses to a list. `headerSets()` checks and replaces the sets other than `draft-11`. */
+export const APART = 'sets that have no field in common'
+
+/** Parses to a list, without a name twice. `headerSets()` checks and replaces the sets other than `draft-11`. */
 export const headers = v.pipe(
   anything<'off' | HeaderSet | HeaderSet[]>(),
   v.transform(
     (input) =>
       (input === 'off' ? [] : Array.isArray(input) ? input : [input]) as ('draft-11' | FieldSet)[],
   ),
+  v.check((sets) => {
+    const named = sets.filter((set) => typeof set === 'string')
+    return new Set(named).size === named.length
+  }, APART),
 )

@@ -84,6 +84,13 @@ test.each<[keyof typeof made, string, object, object?]>([
   if (path !== 'allow') expect(problemsOfApp({ ...config, use: all })).toEqual([])
 })
 
+test('The set draft-11 is there once, also without headerSets().', () => {
+  const config = { policies: [], headers: ['draft-11', 'draft-11'] }
+  const problem = 'headers: sets that have no field in common'
+  expect(problemsOfApp(config)).toEqual([problem])
+  expect(problemsOfApp({ ...config, use: all })).toEqual([problem])
+})
+
 test('The key of the shield needs jwt(), too.', () => {
   const config = { policies: [valid], shield: { ...shield, key: 'jwt:sub' } }
   expect(problemsOfApp({ ...config, use: [made.shield] })).toEqual([`shield.key: ${needed('jwt')}`])
