@@ -37,14 +37,14 @@ export interface FeatureDeclaration extends FeatureFields {
   compile(program: never): object
 }
 
-/** The parts of a configuration that features check, as far as they are valid. */
+/** The parts of a configuration that features check, as far as they are valid. A setting with a problem may be `null`. */
 export interface CheckedConfig {
   policies: readonly (Partial<Policy> | undefined)[]
   allow?: readonly unknown[] | undefined
   deny?: readonly unknown[] | undefined
   shield?: unknown
-  headers?: readonly unknown[]
-  tables?: Record<string, Record<string, string>> | undefined
+  headers?: readonly unknown[] | null
+  tables?: Record<string, Record<string, string>> | null | undefined
   live?: unknown
   refusal?: Refusal | undefined
   clientAddress?: unknown

@@ -57,7 +57,7 @@ export function checkNeeds(
   names: readonly string[],
   problem: AddProblem,
 ): void {
-  const { policies, allow, deny, shield, headers = [], refusal, clientAddress } = config
+  const { policies, allow, deny, shield, headers, refusal, clientAddress } = config
   const reported = new Set(names)
   const report = (feature: string, isNeeded: boolean, ...path: (string | number)[]) => {
     if (!isNeeded || reported.has(feature)) return
@@ -79,11 +79,7 @@ export function checkNeeds(
   for (const [field, feature] of Object.entries(settingOwners)) {
     report(feature, isSet(config[field as 'shield']), field)
   }
-  report(
-    'headerSets',
-    headers.some((set) => set !== 'draft-11'),
-    'headers',
-  )
+  report('headerSets', headers?.some((set) => set !== 'draft-11') ?? false, 'headers')
   report('refusals', isObject(refusal), 'refusal')
   report('bodies', hasErrorBody(refusal), 'refusal')
   report('jwt', readsClaim(shield), 'shield', 'key')

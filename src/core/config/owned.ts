@@ -6,7 +6,8 @@ import { type AddProblem, isObject } from './schema/shapes.ts'
 type Fields = Record<string, unknown>
 
 /**
- * Parses the fields of these features in a configuration and in its policies, in place. A field with a problem is left out.
+ * Parses the fields of these features in a configuration and in its policies, in place. A field with a problem is left out of a policy,
+ * and is `null` in the configuration.
  * @returns the fields of the configuration
  */
 export function parseOwned(
@@ -16,7 +17,7 @@ export function parseOwned(
 ): Fields {
   const found: Fields = {}
   for (const { fields, settings } of features) {
-    if (settings) Object.assign(found, parseFields(config, settings(config), [], problem))
+    if (settings) Object.assign(found, parseFields(config, settings(config), [], problem, null))
     if (!fields || !Array.isArray(config.policies)) continue
     config.policies.forEach((policy: unknown, index) => {
       if (isObject(policy)) parseFields(policy, fields(policy), ['policies', index], problem)
@@ -30,11 +31,12 @@ function parseFields(
   entries: v.ObjectEntries,
   at: (string | number)[],
   problem: AddProblem,
+  faulty?: null,
 ): Fields {
   const found: Fields = {}
   for (const [name, schema] of Object.entries(entries)) {
     const { success, output, issues = [] } = v.safeParse(schema, input[name])
-    found[name] = success ? output : undefined
+    found[name] = success ? output : faulty
     for (const { path = [], message } of issues) {
       const keys = path.map(({ key }) => key as string | number)
       problem([...at, name, ...keys], message, path.at(-1)?.origin === 'key')

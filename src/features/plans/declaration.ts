@@ -40,12 +40,12 @@ const DIGESTS = 'the SHA-256 of each API key in hex, as printed by: printf %s "$
 /** @param report reports a problem of the policy */
 function checkTable(
   { plan }: Partial<Policy>,
-  tables: Record<string, Record<string, string>> | undefined,
+  tables: Record<string, Record<string, string>> | null | undefined,
   problem: AddProblem,
   report: AddProblem,
 ) {
   const table = plan?.table
-  if (typeof table !== 'string') return
+  if (typeof table !== 'string' || tables === null) return
   if (!Object.hasOwn(Object(tables), table)) {
     report(['plan', 'table'], 'the name of a table in tables')
   } else if (plan!.key?.source === 'api-key') {

@@ -3,6 +3,7 @@ import type { ConfigOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { setOf } from '../../../../src/core/respond/ratelimit-fields/sets.ts'
 import { inGateway } from '../../../../src/features/in-gateway.ts'
+import { plans } from '../../../../src/features/plans/index.ts'
 import { errorOf, KEY, problems, shield, valid } from '../../../support/parse.ts'
 
 const SETS =
@@ -72,6 +73,18 @@ describe('the problems of the configuration', () => {
     expect(problems({ policies: [], ...change })).toEqual([problem])
   })
 
+  test.each<[unknown, string]>([
+    [7, 'tables: an object of tables | 7'],
+    [[], 'tables: an object of tables | []'],
+    [{ customers: 7 }, 'tables.customers: an object of strings | 7'],
+    [{ customers: { a: 7 } }, 'tables.customers.a: a string | 7'],
+  ])('The tables %j are one problem, also if a policy names a table.', (tables, problem) => {
+    const plan = { key: 'header:x-customer', table: 'customers' }
+    const config = { policies: [{ ...valid, limits: { pro: 5 }, plan }], tables }
+    expect(problems(config)).toEqual([problem])
+    expect(problems({ ...config, use: [plans()] })).toEqual([problem])
+  })
+
   test.each([
     [null, 'config: an object | null'],
     [[], 'config: an object | []'],
@@ -132,6 +145,7 @@ describe('the problems of the configuration', () => {
       [
         ['draft-11', 'draft-7'],
         ['draft-7', 'draft-6'],
+        ['draft-11', 'draft-11'],
         ['github', 'github'],
         ['github', { prefix: 'X-RateLimit-', reset: 'delta' }],
         ['draft-6', { prefix: 'RateLimit-', reset: 'epoch' }],
