@@ -49,19 +49,23 @@ export const problem = (
   headers: FieldsByName = {},
 ): Response => respond({ type: 'about:blank', status, ...members }, headers)
 
+/** Copying these and setting the others is faster than a record of all. */
+const ofProblems = new Headers({
+  'Content-Type': 'application/problem+json',
+  'Cache-Control': 'no-store',
+})
+
 /** @param waitMs the wait of `Retry-After`. Defaults to none */
 function respond(
   document: { status: number },
   fields: FieldsByName,
   waitMs: number | null = null,
 ): Response {
-  const headers: FieldsByName = {
-    'Content-Type': 'application/problem+json',
-    'Cache-Control': 'no-store',
-  }
-  if (waitMs) headers['Retry-After'] = `${seconds(waitMs)}`
-  for (const name in fields) headers[name] = fields[name]!
-  return new Response(JSON.stringify(document), { status: document.status, headers })
+  const { status } = document
+  const response = new Response(JSON.stringify(document), { status, headers: ofProblems })
+  if (waitMs) response.headers.set('Retry-After', `${seconds(waitMs)}`)
+  for (const name in fields) response.headers.set(name, fields[name]!)
+  return response
 }
 
 /** Returns `Retry-After` (RFC 9110, 10.2.3): the time before which the same request cannot pass. No field if that time is 0 or unknown. */
