@@ -157,6 +157,12 @@ export const limiterMutants: Mutant[] = [
     'decide',
   ),
   fallback(
+    'releases slots that a request does not take',
+    'slot && cost > 0',
+    'slot',
+    'fallback-corrections',
+  ),
+  fallback(
     'refunds a refused call with an idempotency key',
     'if (late && !options.idempotency) {',
     'if (late) {',

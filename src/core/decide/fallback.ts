@@ -122,7 +122,9 @@ export function withFallback(
     options: StoreOptions,
   ): Promise<{ charged: Charged; unmatched: Charged }> | undefined {
     const isTake = requests.some(({ mode }) => mode === 'take')
-    const slots = requests.flatMap(({ limits }) => limits.filter(({ slot }) => slot))
+    const slots = requests.flatMap(({ limits }) =>
+      limits.filter(({ slot, cost }) => slot && cost > 0),
+    )
     const late = error instanceof Timeout ? error.late : undefined
     if (!isTake || !(late || (slots.length > 0 && mayHaveRun(error)))) return undefined
     return Promise.resolve<StoreResult>(late ?? error).then((reply) => {
@@ -140,8 +142,8 @@ export function withFallback(
 
   async function refundAll(charged: Charged, { waitUntil }: StoreOptions): Promise<void> {
     if (charged.size === 0) return
-    const requests = [...charged].flatMap(([limit, decidedAt]): Correction | [] =>
-      limit.cost > 0 ? { mode: 'refund', limits: [limit], decidedAt } : [],
+    const requests = [...charged].map(
+      ([limit, decidedAt]): Correction => ({ mode: 'refund', limits: [limit], decidedAt }),
     )
     const error = await store
       .decide(requests, { deadlineMs: REFUND_MS, ...(waitUntil && { waitUntil }) })

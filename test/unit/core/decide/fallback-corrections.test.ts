@@ -9,6 +9,7 @@ import { withFallback } from '../../../../src/core/decide/fallback.ts'
 import type { PolicyLimit } from '../../../../src/core/decide/limit.ts'
 import { settle } from '../../../../src/core/decide/settle.ts'
 import { createLocalStore } from '../../../../src/core/fallback/local.ts'
+import { concurrency } from '../../../../src/features/concurrency/index.ts'
 
 test('The units of all policies that the isolate has counted are refunded at once, before the late reply.', async () => {
   const { policies } = parseConfig({
@@ -51,4 +52,38 @@ test('The units of all policies that the isolate has counted are refunded at onc
   await expect.poll(remaining).toEqual([100, 100])
   end(new StoreError('timeout'))
   await settling
+})
+
+test.each([
+  ['releases a slot that it may hold', 1, [['take'], ['refund']]],
+  ['that costs no slot releases none', 0, [['take']]],
+] as const)('A refused request %s.', async (_, cost, expected) => {
+  const { policies } = parseConfig(
+    {
+      policies: [
+        { name: 'a', limit: 1, window: '1m', algorithm: 'concurrency', onStoreError: 'deny' },
+      ],
+    },
+    [concurrency()],
+  )
+  const policy = policies[0]!
+  const limit = { policy, terms: policy, subject: 's', cost, partitionKey: [], slot: 'id' }
+  const sent: string[][] = []
+  const store: Store = {
+    decide(requests) {
+      sent.push(requests.map(({ mode }) => mode))
+      return Promise.reject(new StoreError('unreachable'))
+    },
+    decideEach: async () => [],
+  }
+  const layer = withFallback(store, {
+    local: createLocalStore(),
+    onStoreError() {},
+    onRefund() {},
+  })
+  const later: Promise<unknown>[] = []
+  const waitUntil = (promise: Promise<unknown>) => void later.push(promise)
+  await layer.decide([{ mode: 'take', limits: [limit] }], { fallback: true, waitUntil })
+  await Promise.all(later)
+  expect(sent).toEqual(expected)
 })
