@@ -118,6 +118,8 @@ const rooms: Record<string, Room> = {
       ...core('base', 'config', 'connection', 'program', 'decide', 'respond'),
       'api',
       'features/bans',
+      // Which database has the record of a subject.
+      'features/shards',
     ],
   },
   'features/leases': {

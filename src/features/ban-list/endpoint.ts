@@ -13,6 +13,7 @@ import type { WatchedDatabase } from '../../core/feature.ts'
 import type { Match } from '../../core/program/match.ts'
 import { problem } from '../../core/respond/response.ts'
 import { isListed } from '../bans/fields.ts'
+import { rendezvous } from '../shards/rendezvous.ts'
 import { type BanSet, forgetBans, type ListedBan, readBans } from './list.ts'
 
 /** The most bans of an answer. */
@@ -39,6 +40,8 @@ export interface BanPage {
 
 interface FoundBan extends ListedBan {
   database: WatchedDatabase
+  /** False if another database has the record: the list of shards has changed, or several names are one database, as in `sluice dev`. */
+  isOwn: boolean
 }
 
 async function listBans(call: Call): Promise<Response> {
@@ -54,10 +57,12 @@ async function listBans(call: Call): Promise<Response> {
     return unprocessable([{ path: 'after', expected, got: show(after) }])
   }
   const { observer } = parts.observed ?? {}
-  const databases = databasesOf(config).map((name) => ({
+  const names = databasesOf(config)
+  const databases = names.map((name) => ({
     ...databaseFrom(config, runtime.env, name),
     observer,
   }))
+  const placeOf = rendezvous(names.map(String))
   const set = { tag: penalty.tag, namespace: config.namespace }
   const now = config.clock === 'edge' ? Date.now() : undefined
   try {
@@ -66,20 +71,28 @@ async function listBans(call: Call): Promise<Response> {
       databases.map((database) => readBans(database, set, cursor.end, PAGE + 1, now)),
     )
     const later = pages
-      .flatMap(({ bans }, index) => bans.map((ban) => ({ ...ban, database: databases[index]! })))
-      .toSorted(byEnd)
+      .flatMap(({ bans }, index) =>
+        bans.map((ban) => ({
+          ...ban,
+          database: databases[index]!,
+          isOwn: placeOf(ban.subject) === index,
+        })),
+      )
+      // The cursor cannot point between two equal bans, so the one that is shown comes first.
+      .toSorted((one, other) => byEnd(one, other) || Number(other.isOwn) - Number(one.isOwn))
       .filter((ban) => byEnd(cursor, ban) < 0)
     const page = later.slice(0, PAGE)
     const { decidedAt, rests } = await restsOf(page, policy, call)
     const ended = page.filter((_, index) => !rests[index])
     runtime.waitUntil(forget(ended, set, decidedAt))
     const last = later.length > PAGE && page.at(-1)
+    const bans = page.flatMap(({ subject, isOwn }, index) => {
+      const bannedForMs = rests[index]
+      return isOwn && bannedForMs ? { subject, bannedForMs } : []
+    })
     const body: BanPage = {
-      bans: page.flatMap(({ subject }, index) => {
-        const bannedForMs = rests[index]
-        return bannedForMs ? { subject, bannedForMs } : []
-      }),
-      total: pages.reduce((sum, { size }) => sum + size, 0) - ended.length,
+      bans,
+      total: pages.reduce((sum, { size }) => sum + size, 0) - (page.length - bans.length),
       ...(last && { next: `${last.end}:${last.subject}` }),
     }
     return Response.json(body, { headers: { 'Cache-Control': 'no-store' } })
