@@ -59,10 +59,7 @@ function penalty(tag: string) {
     ),
   )
   const manual = v.pipe(
-    v.custom<'manual'>(
-      (input) => input === 'manual',
-      '"manual", or an object with after, within, ban and max',
-    ),
+    v.literal('manual', '"manual", or an object with after, within, ban and max'),
     v.transform(() => ({ ...NEVER, tag })),
   )
   return either((input) => typeof input === 'string', named<PenaltyOptions>()(byRefusals), manual)

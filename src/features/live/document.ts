@@ -1,13 +1,13 @@
 import * as v from 'valibot'
 import { parse } from '../../core/config/parse.ts'
-import { anything, object } from '../../core/config/schema/shapes.ts'
+import { object } from '../../core/config/schema/shapes.ts'
 
 /** The fields of a live document. Their values are checked together with the configuration, which supplies missing fields. */
 const liveDocument = object(() => ({
-  policies: v.optional(anything()),
-  allow: v.optional(anything()),
-  deny: v.optional(anything()),
-  tables: v.optional(anything()),
+  policies: v.optional(v.unknown()),
+  allow: v.optional(v.unknown()),
+  deny: v.optional(v.unknown()),
+  tables: v.optional(v.unknown()),
 }))
 
 /**

@@ -5,15 +5,12 @@ import {
   type Input,
   isObject,
   list,
-  lowerCase,
   type Named,
   named,
   type Output,
   object,
   pattern,
-  upperCase,
   whole,
-  yes,
 } from './shapes.ts'
 
 const value = pattern(
@@ -25,10 +22,6 @@ const value = pattern(
 const FIELD_NAME = /^(?!(__proto__|prototype|constructor)$)[\w!#$%&'*+.^`|~-]+$/
 const NAME = /^(?!(__proto__|prototype|constructor)$)./s
 
-const values = either((input) => input === true, list(value), yes)
-
-type Values = Record<string, v.InferOutput<typeof values>>
-
 /** Values by name. `true` is any value. Letter case of names matters, except in those of headers. */
 const valuesByName = (names = NAME) =>
   v.pipe(
@@ -39,11 +32,9 @@ const valuesByName = (names = NAME) =>
         Object.keys(input).every((name) => names.test(name)),
       'an object of names and values like { "x-plan": "free" }',
     ),
-    v.lazy(
-      (input): v.GenericSchema<Record<string, true | string | string[]>, Values> =>
-        object(() =>
-          Object.fromEntries(Object.keys(input as object).map((name) => [name, values])),
-        ),
+    v.record(
+      v.string(),
+      either((input) => input === true, list(value), v.literal(true)),
     ),
     v.transform((input) =>
       Object.entries(input).map(([name, values]) => ({
@@ -69,7 +60,7 @@ const fields = () => ({
     list(
       v.pipe(
         pattern('a host like "api.example.com" or "*.example.com"', /^(\*\.)?[\w-]+(\.[\w-]+)*$/),
-        lowerCase,
+        v.toLowerCase(),
       ),
     ),
   ),
@@ -88,7 +79,7 @@ const fields = () => ({
   /** A method or a list of methods, such as `'POST'`. `'GET'` includes `HEAD`. Defaults to any method. */
   method: v.optional(
     v.pipe(
-      list(v.pipe(pattern('a method like "POST"', /^[A-Za-z]+$/), upperCase)),
+      list(v.pipe(pattern('a method like "POST"', /^[A-Za-z]+$/), v.toUpperCase())),
       // An origin answers HEAD with the handler of GET.
       v.transform((methods) =>
         methods.flatMap((name) => (name === 'GET' ? ['GET', 'HEAD'] : name)),
@@ -108,7 +99,7 @@ const fields = () => ({
   body: v.optional(valuesByName()),
   /** A country code or a list of codes: ISO 3166-1 alpha-2 as reported by Cloudflare, `'T1'` for Tor, `'XX'` for unknown. Defaults to any country. */
   country: v.optional(
-    list(v.pipe(pattern('a country code like "DE"', /^[A-Za-z][A-Za-z\d]$/), upperCase)),
+    list(v.pipe(pattern('a country code like "DE"', /^[A-Za-z][A-Za-z\d]$/), v.toUpperCase())),
   ),
   /** A client address, a CIDR network, or a list of them: `'203.0.113.7'`, `'203.0.113.0/24'`, `'2001:db8::/32'`. Defaults to any address. */
   ip: v.optional(
@@ -133,12 +124,12 @@ const fields = () => ({
   verifiedBot: v.optional(
     either(
       (input) => typeof input === 'boolean',
-      list(v.pipe(pattern('true, false, or a category like "AI Crawler"', /./), lowerCase)),
+      list(v.pipe(pattern('true, false, or a category like "AI Crawler"', /./), v.toLowerCase())),
       v.boolean(),
     ),
   ),
   /** The JA4 fingerprint of the client's TLS library, or a list. It may start or end with `*`. Requires Bot Management. Defaults to any. */
-  ja4: v.optional(list(v.pipe(value, lowerCase))),
+  ja4: v.optional(list(v.pipe(value, v.toLowerCase()))),
   /** Range of Cloudflare's bot score, 1 (a bot) to 99 (a human): `{ below: 30 }`. Requires Bot Management. Defaults to any score. */
   botScore: v.optional(
     named<BotScore>()(

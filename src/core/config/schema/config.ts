@@ -16,7 +16,6 @@ import { callers, type Policy, type PolicyOptions, policy } from './policy.ts'
 import { type Refusal, type RefusalInput, refusal } from './refusal.ts'
 import {
   accept,
-  anything,
   flag,
   type Input,
   list,
@@ -27,7 +26,6 @@ import {
   object,
   oneOf,
   shortName,
-  string,
   timeout,
 } from './shapes.ts'
 
@@ -46,7 +44,7 @@ const listFields = () => ({
 const allowFields = () => ({
   ...listFields(),
   /** Name or list of names of the policies that do not apply to these requests. Defaults to all policies. */
-  policies: v.optional(list(string('the name of a policy'))),
+  policies: v.optional(list(v.string('the name of a policy'))),
 })
 
 /** An entry of `allow` or `deny`. It selects requests by the fields of `match`. */
@@ -170,7 +168,7 @@ const configFields = <Context>() => ({
   expect: expectations,
   /** Codes of linter findings about the configuration itself to ignore, one or a list (docs/reference/linter.md). Defaults to none. */
   accept,
-  ...opaque<OwnedSettings<Context>>(v.optional(anything()), settingOwners),
+  ...opaque<OwnedSettings<Context>>(v.optional(v.unknown()), settingOwners),
 })
 type ConfigFields = ReturnType<typeof configFields<unknown>>
 

@@ -6,15 +6,12 @@ import {
   type Input,
   isObject,
   list,
-  lowerCase,
   type Named,
   named,
   type Output,
   object,
   pattern,
-  string,
   whole,
-  yes,
 } from './shapes.ts'
 
 const ruleFields = () => ({
@@ -38,7 +35,7 @@ const rules = v.array(
 
 const fieldName = v.pipe(
   pattern('a header name like "Sluice-Cost"', /^[\w!#$%&'*+.^`|~-]+$/),
-  lowerCase,
+  v.toLowerCase(),
 )
 
 /** The paths in the body of a response, each with the units for each 1 of its number. */
@@ -47,7 +44,7 @@ export type Weights = [path: string, units: number][]
 const usage = either(
   isObject,
   v.pipe(
-    list(string('a path like "usage.total_tokens"')),
+    list(v.string('a path like "usage.total_tokens"')),
     v.transform((paths): Weights => paths.map((path) => [path, 1])),
   ),
   v.pipe(
@@ -90,9 +87,9 @@ const costFields = () => ({
    * Path of a number in the JSON body, such as `'max_tokens'`: it is the cost if no rule matches. A fraction is rounded up. A value that
    * is not a positive number, or cannot be read, costs `max`. Requires `bodies()`. Defaults to none.
    */
-  body: v.optional(string('the path of a field')),
+  body: v.optional(v.string('the path of a field')),
   /** With true, `graphqlCost` of `bodies` is the cost if no rule matches. A document without a cost costs `max`. Defaults to none. */
-  graphql: v.optional(yes),
+  graphql: v.optional(v.literal(true, 'true')),
   /**
    * Highest cost, at least `otherwise`: of one message of a body and of a body that cannot be read, and of a response with `usage` or bytes.
    * Required with `usage`. Otherwise defaults to no bound, and to `otherwise` for a body that cannot be read.

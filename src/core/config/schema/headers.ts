@@ -1,6 +1,5 @@
 import * as v from 'valibot'
 import type { FieldSet } from '../../base/field-set.ts'
-import { anything } from './shapes.ts'
 
 /**
  * A set of rate limit headers: `draft-11`, `draft-7` or `draft-6` of the IETF's RateLimit fields, GitHub's `x-ratelimit-*`, or the
@@ -19,7 +18,7 @@ export const APART = 'sets that have no field in common'
 
 /** Parses to a list, without a name twice. `headerSets()` checks and replaces the sets other than `draft-11`. */
 export const headers = v.pipe(
-  anything<'off' | HeaderSet | HeaderSet[]>(),
+  v.custom<'off' | HeaderSet | HeaderSet[]>(() => true),
   v.transform(
     (input) =>
       (input === 'off' ? [] : Array.isArray(input) ? input : [input]) as ('draft-11' | FieldSet)[],

@@ -120,7 +120,7 @@ export const key: v.GenericSchema<Key, KeyPart[]> = list(part)
 /** A key of one part. */
 export const oneKey: v.GenericSchema<KeySource, KeyPart> = v.pipe(
   key as v.GenericSchema<KeySource, KeyPart[]>,
-  v.custom<KeyPart[]>((parts) => (parts as KeyPart[]).length === 1, 'a single key part'),
+  v.check((parts) => parts.length === 1, 'a single key part'),
   v.transform((parts) => parts[0]!),
 )
 
@@ -133,10 +133,7 @@ export type MissingKeyOptions<Context = unknown> =
 /** How a policy treats a request that has no value for a part of its key. */
 export const onMissingKey = either(
   isObject,
-  v.custom<'share' | 'skip' | 'refuse'>(
-    (input) => input === 'share' || input === 'skip' || input === 'refuse',
-    'one of share, skip, refuse, { key }',
-  ),
+  v.picklist(['share', 'skip', 'refuse'], 'one of share, skip, refuse, { key }'),
   object(() => ({ key })),
 )
 export type OnMissingKey = v.InferOutput<typeof onMissingKey>

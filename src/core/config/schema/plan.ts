@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import { type KeySource, oneKey } from './key.ts'
-import { either, isObject, object, string } from './shapes.ts'
+import { either, isObject, object } from './shapes.ts'
 
 export type PlanOptions<Context = unknown> =
   | KeySource<Context>
@@ -13,7 +13,7 @@ export const plan = either(
     oneKey,
     v.transform((key) => ({ key, table: undefined })),
   ),
-  object(() => ({ key: oneKey, table: string('the name of a table') })),
+  object(() => ({ key: oneKey, table: v.string('the name of a table') })),
 )
 
 export type PlanSource = v.InferOutput<typeof plan>

@@ -22,7 +22,6 @@ import { type Refusal, type RefusalInput, refusal } from './refusal.ts'
 import { reserve } from './reserve.ts'
 import {
   accept,
-  anything,
   duration,
   type Input,
   type Named,
@@ -141,7 +140,7 @@ const policyFields = <Context>() => ({
   refusal: v.optional(refusal as v.GenericSchema<RefusalInput<Context>, Refusal>),
   /** Codes of linter findings to ignore for this policy, one or a list (docs/reference/linter.md). Defaults to none. */
   accept,
-  ...opaque<OwnedFields>(v.optional(anything()), owners),
+  ...opaque<OwnedFields>(v.optional(v.unknown()), owners),
 })
 type PolicyFields = ReturnType<typeof policyFields<unknown>>
 

@@ -1,15 +1,6 @@
 /** The fields of a refusal. Only `sluice/refusals` and the linter import this file, so that other Workers have none of it. */
 import * as v from 'valibot'
-import {
-  anything,
-  either,
-  type Input,
-  type Named,
-  named,
-  object,
-  pattern,
-  whole,
-} from './shapes.ts'
+import { either, type Input, type Named, named, object, pattern, whole } from './shapes.ts'
 
 /** The names of the placeholders, such as `{{limit}}`. */
 export const placeholders = [
@@ -77,7 +68,7 @@ const fields = () => ({
    * The status: 400 to 599, or 200 with `body: 'json-rpc'` and `'graphql'`, whose clients read an error in it. Defaults to 429 above a
    * limit, 403 for `deny` and a missing key, 503 for `onStoreError: 'deny'`.
    */
-  status: v.optional(either((input) => input === 200, whole(400, 599), anything<200>())),
+  status: v.optional(either((input) => input === 200, whole(400, 599), v.literal(200))),
   /**
    * The body: `{ json, text, html }`, of which `Accept` of the request chooses one; or the errors of JSON-RPC (`'json-rpc'`) or GraphQL
    * (`'graphql'`), which require `bodies()`. Defaults to a problem document, and a page for browsers.

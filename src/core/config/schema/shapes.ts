@@ -42,17 +42,8 @@ export function text(expected: string, least: number, most: number, regex?: RegE
   return says(expected, regex ? (v.pipe(sized, v.regex(regex)) as unknown as typeof sized) : sized)
 }
 
-/** Any string. */
-export const string = (expected: string) => pattern(expected, /^/)
-
-/** Any value. */
-export const anything = <T = unknown>() => v.custom<T>(() => true)
-
-export const lowerCase = v.transform((text: string) => text.toLowerCase())
-export const upperCase = v.transform((text: string) => text.toUpperCase())
-
 export const oneOf = <const T extends string>(...values: T[]) =>
-  v.custom<T>((input) => values.some((value) => value === input), `one of ${values.join(', ')}`)
+  v.picklist(values, `one of ${values.join(', ')}`)
 
 /** A whole number from `low` to `high`, both included. */
 export const whole = (
@@ -69,8 +60,6 @@ export const whole = (
       v.maxValue(high, high === MAX_UNITS ? `a whole number of at most ${high}` : undefined),
     ),
   )
-
-export const yes = v.custom<true>((input) => input === true, 'true')
 
 export const flag = v.boolean('true or false')
 
@@ -103,12 +92,10 @@ export const timeout = v.pipe(
 /** One value or a list of values. Parses to a list. */
 export const list = <I, O>(schema: v.GenericSchema<I, O>, least = 1) =>
   v.pipe(
-    v.custom<I | I[]>(
-      (input) => !Array.isArray(input) || input.length >= least,
-      'at least one value',
-    ),
+    v.custom<I | I[]>(() => true),
     v.transform((input) => (Array.isArray(input) ? input : [input])),
     v.array(schema),
+    v.minLength<O[], number, string>(least, 'at least one value'),
   )
 
 /** Codes of findings. The linter itself reports unknown ones, so that the Worker's bundle does not contain the codes. */
