@@ -13,7 +13,7 @@ export interface SizeLimit {
 export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 96 }
 
 export const entryLimits: SizeLimit[] = [
-  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 44 },
+  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 44.5 },
   { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 70 },
   { name: 'sluice/node', file: 'node.js', maxKiB: 47 },
   { name: 'sluice/next', file: 'next.js', maxKiB: 45 },
