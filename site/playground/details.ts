@@ -14,6 +14,7 @@ export function showRequest({ served, from }: Played, index: number, text: strin
   const one = served[index]
   if (!one) return
   const { arrival, decision, status, fields, body } = one
+  const waitedMs = one.at - arrival.at
   const title = byId('request-title')
   const at = arrival.at === from ? '0 s' : durationText(arrival.at - from)
   setText(
@@ -23,6 +24,7 @@ export function showRequest({ served, from }: Played, index: number, text: strin
   title.classList.toggle('was-refused', !decision.allowed)
   showPairs(byId('request'), {
     client: arrival.ip,
+    ...(waitedMs > 0 && { waited: durationText(waitedMs) }),
     ...Object.fromEntries(
       decision.limits.map(({ policy, remaining, limit, allowed, retryAfterMs, bannedForMs }) => [
         policy,

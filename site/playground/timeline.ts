@@ -42,9 +42,7 @@ export function drawTimeline(place: HTMLElement, options: TimelineOptions) {
     .map(({ at, units }) => `H${rounded(x(at))}V${rounded(LINE - (units / full) * QUOTA)}`)
     .join('')
   const placesOf = (isAdmitted: boolean) =>
-    served
-      .filter(({ decision }) => decision.allowed === isAdmitted)
-      .map(({ arrival }) => x(arrival.at))
+    served.filter(({ decision }) => decision.allowed === isAdmitted).map(({ at }) => x(at))
   const axis = width < 500 ? 3 : 5
   const marks = Array.from({ length: axis + 1 }, (_, n) => from + (span * n) / axis)
   const admitted = placesOf(true)
@@ -75,9 +73,7 @@ export function drawTimeline(place: HTMLElement, options: TimelineOptions) {
         n === 0 ? '0' : durationText(at - from),
       ),
     ),
-    ...(one
-      ? [svg('path', { class: 'chosen', d: `M${rounded(x(one.arrival.at))} 16V${LINE + 26}` })]
-      : []),
+    ...(one ? [svg('path', { class: 'chosen', d: `M${rounded(x(one.at))} 16V${LINE + 26}` })] : []),
   )
   picture.addEventListener('click', ({ clientX }) => {
     const box = picture.getBoundingClientRect()
@@ -91,8 +87,8 @@ export function drawTimeline(place: HTMLElement, options: TimelineOptions) {
 /** The place of the request nearest to a time. */
 function nearest({ served }: Played, at: number): number {
   let best = 0
-  served.forEach(({ arrival }, index) => {
-    if (Math.abs(arrival.at - at) < Math.abs(served[best]!.arrival.at - at)) best = index
+  served.forEach((one, index) => {
+    if (Math.abs(one.at - at) < Math.abs(served[best]!.at - at)) best = index
   })
   return best
 }

@@ -96,6 +96,65 @@ test('A slot is free for a request at the time at which a response ends.', async
   expect(served.map(({ status }) => status)).toEqual([200, 429, 200])
 })
 
+describe('requests that wait for their turn', () => {
+  const textOf = (policy: string) =>
+    `defineConfig({ policies: [{ name: 'a', limit: 10, window: '1s', ${policy} }], use: [turns()] })`
+  const atOnce = (count: number) => {
+    const [one] = arrivalsOf(examples[0]!.traffic, { windowMs: 60_000, limit: 10 })
+    return Array.from({ length: count }, () => ({ ...one!, at: START }))
+  }
+
+  test('They go on in their order and at the rate of the limit. The others are refused at once, with their wait.', async () => {
+    const options = optionsOf(textOf(`algorithm: 'gcra', wait: '1s'`))
+    const { served, bill } = await simulate(options, atOnce(14))
+    // A timer of the limiter fires 1 ms after the turn.
+    const waits = [0, 101, 201, 301, 401, 501, 601, 701, 801, 901, 1001]
+    expect(served.slice(0, 11).map(({ at }) => at - START)).toEqual(waits)
+    expect(served.slice(0, 11).map(({ status }) => status)).toEqual(waits.map(() => 200))
+    expect(Object.fromEntries(served[1]!.fields)).toMatchObject({
+      'server-timing': 'sluice;desc="waited";dur=100',
+    })
+    expect(
+      served.slice(11).map(({ at, status, decision }) => [at, status, decision.retryAfterMs]),
+    ).toEqual(Array(3).fill([START, 429, 1100]))
+    expect(bill.calls).toBe(12) // the denial cache repeats the refusal
+  })
+
+  test.each([
+    ['fixed-window', 20],
+    ['sliding-window', 19],
+    ['sliding-log', 10],
+    ['token-bucket', 19],
+  ])(
+    '%s: more requests go on than without waits, and at most %i in a second.',
+    async (algorithm, most) => {
+      const [one] = atOnce(1)
+      const arrivals = Array.from({ length: 60 }, (_, n) => ({ ...one!, at: START + n * 50 }))
+      const playedWith = async (wait: string) => {
+        const { served } = await simulate(
+          optionsOf(textOf(`algorithm: '${algorithm}'${wait}`)),
+          arrivals,
+        )
+        return {
+          most: mostWithin(served, 1000),
+          admitted: served.filter(({ decision }) => decision.allowed).length,
+        }
+      }
+      const waiting = await playedWith(`, wait: '2s'`)
+      expect(waiting.most).toBeLessThanOrEqual(most)
+      expect(waiting.admitted).toBeGreaterThan((await playedWith('')).admitted)
+    },
+  )
+
+  test('The page gets the whole run, also the turns after the last arrival.', async () => {
+    const text = textOf(`algorithm: 'gcra', limit: 1, window: '10s', wait: '60s'`)
+    const { served, to, compared } = await played({ ...exampleOf('gcra'), text })
+    expect(served.every(({ arrival, at }) => at >= arrival.at)).toBe(true)
+    expect(to).toBe(Math.max(...served.map(({ at }) => at)))
+    expect(compared).toHaveLength(5)
+  })
+})
+
 test('A policy that an algorithm cannot have says why.', async () => {
   const state = { ...exampleOf('fixed-window') }
   state.text = `defineConfig({ policies: [{ name: 'a', algorithm: 'fixed-window', limit: 20000, window: '1m' }] })`

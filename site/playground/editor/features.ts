@@ -12,6 +12,7 @@ import { plans } from '../../../src/features/plans/index.ts'
 import { refusals } from '../../../src/features/refusals/index.ts'
 import { shield } from '../../../src/features/shield/index.ts'
 import { slidingLog } from '../../../src/features/sliding-log/index.ts'
+import { turns } from '../../../src/features/turns/index.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: each checks its arguments
 export const features: Record<string, (...given: any[]) => unknown> = {
@@ -26,6 +27,7 @@ export const features: Record<string, (...given: any[]) => unknown> = {
   refusals,
   shield,
   slidingLog,
+  turns,
   observe,
 }
 

@@ -117,7 +117,7 @@ async function play({ text, traffic, log, watched }: Scenario): Promise<Answers[
     samples: run.samples,
     windowMs,
     from,
-    to,
+    to: Math.max(to, ...run.served.map(({ at }) => at)),
     compared: await compare(options, windowMs, arrivals, lengthMs),
     note: pasted?.note ?? '',
   }

@@ -39,7 +39,7 @@ export async function compare(
       compared.push({
         title: hasBurst ? `${title}, burst ${burst}` : title,
         summary: summaryOf(run, windowMs, lengthMs),
-        times: run.served.map(({ arrival, decision }) => [arrival.at, decision.allowed]),
+        times: run.served.map(({ at, decision }) => [at, decision.allowed]),
       })
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error

@@ -18,13 +18,15 @@ export interface Summary {
 export function mostWithin(served: readonly Served[], windowMs: number): number {
   let most = 0
   for (const own of Map.groupBy(served, ({ arrival }) => arrival.ip).values()) {
-    const admitted = own.filter(({ decision }) => decision.allowed)
+    const admitted = own
+      .filter(({ decision }) => decision.allowed)
+      .sort((one, other) => one.at - other.at)
     const costOf = ({ decision }: Served) => decision.limits[0]?.cost ?? 1
     let first = 0
     let units = 0
     for (const one of admitted) {
       units += costOf(one)
-      while (admitted[first]!.arrival.at <= one.arrival.at - windowMs) {
+      while (admitted[first]!.at <= one.at - windowMs) {
         units -= costOf(admitted[first]!)
         first += 1
       }

@@ -9,11 +9,14 @@ import { RequestView, type RuntimeContext } from '../../../src/core/request/view
 import { byDefault } from '../editor/features.ts'
 import type { Bill } from './bill.ts'
 import { memoryStore } from './memory-store.ts'
+import { atOwnTime, DEADLINE } from './own-time.ts'
 import type { Arrival } from './traffic.ts'
 
 /** One request after its decision. */
 export interface Served {
   arrival: Arrival
+  /** When it was answered or went on to the origin, ms since the epoch. A request that waits for its turn goes on later than it arrives. */
+  at: number
   decision: Decision
   status: number
   /** The fields of the response that Sluice adds, or all fields of a refusal. */
@@ -41,23 +44,6 @@ export interface SimulateOptions {
   /** The address of the watched client. Defaults to that of the first request. */
   watched?: string | undefined
 }
-
-/** Runs a task while `Date.now()` is a time of its own. Nothing else may run meanwhile: the playground does this in a worker of its own. */
-async function atOwnTime<T>(task: (setTime: (ms: number) => void) => Promise<T>): Promise<T> {
-  const { now } = Date
-  let time = now()
-  Date.now = () => time
-  try {
-    return await task((ms) => {
-      time = ms
-    })
-  } finally {
-    Date.now = now
-  }
-}
-
-/** Longer than any pause of the browser: a decision has a time of the traffic, and no time of the machine. */
-const DEADLINE = '20d'
 
 /**
  * The limiter of a configuration. Traffic names the address of each client, as Cloudflare does. `observe`, `live` and
@@ -91,55 +77,71 @@ export function simulate(
   arrivals: readonly Arrival[],
   { samples, watched = arrivals[0]?.ip }: SimulateOptions = {},
 ): Promise<Run> {
-  return atOwnTime(async (setTime) => {
+  return atOwnTime(async (time) => {
     const bill: Bill = { calls: 0, commands: 0 }
     const [first] = arrivals
     const last = arrivals.at(-1)
-    setTime(samples?.from ?? first?.at ?? 0)
+    time.set(samples?.from ?? first?.at ?? 0)
     const limiter = limiterOf(options, bill)
     const run: Run = { served: [], samples: [], bill }
     if (!first || !last) return run
     const model = arrivals.find(({ ip }) => ip === watched) ?? first
     const inFlight: InFlight[] = []
+    const nextEnd = () => Math.min(...inFlight.map(({ end }) => end))
     let sampleAt = samples?.from ?? Number.POSITIVE_INFINITY
 
-    /** Ends the responses and takes the samples that come before a time. */
-    async function passTo(time: number) {
-      for (;;) {
-        inFlight.sort((one, other) => one.end - other.end)
-        const end = inFlight[0]?.end ?? Number.POSITIVE_INFINITY
-        if (Math.min(end, sampleAt) > time) break
-        if (end <= sampleAt) {
-          setTime(end)
-          await inFlight.shift()!.finish()
+    async function finishNext() {
+      const end = nextEnd()
+      const [next] = inFlight.splice(
+        inFlight.findIndex((one) => one.end === end),
+        1,
+      )
+      time.set(end)
+      await next!.finish()
+    }
+
+    /** Ends the waits and the responses and takes the samples that come before a time. */
+    async function passTo(ms: number) {
+      while (Math.min(nextEnd(), sampleAt) <= ms) {
+        if (nextEnd() <= sampleAt) {
+          await finishNext()
           continue
         }
-        setTime(sampleAt)
+        time.set(sampleAt)
         run.samples.push({ at: sampleAt, limits: await peek(limiter, model) })
         sampleAt += samples!.everyMs
       }
-      setTime(time)
+      time.set(ms)
     }
 
-    for (const arrival of arrivals) {
-      await passTo(arrival.at)
+    async function serveAt(index: number, arrival: Arrival) {
       const { served, flight } = await serve(limiter, arrival)
-      run.served.push(served)
+      run.served[index] = served
       if (flight) inFlight.push(flight)
       if (arrival.ip === model.ip && samples) {
-        run.samples.push({ at: arrival.at, limits: served.decision.limits })
+        run.samples.push({ at: served.at, limits: served.decision.limits })
       }
     }
-    await passTo(Math.max(last.at, samples?.to ?? 0))
-    for (const { end, finish } of inFlight.sort((one, other) => one.end - other.end)) {
-      setTime(end)
-      await finish()
+
+    for (const [index, arrival] of arrivals.entries()) {
+      await passTo(arrival.at)
+      const waiting = time.nextTimer()
+      const serving = serveAt(index, arrival)
+      const turn = await Promise.race([serving, waiting])
+      if (!turn) continue
+      const finish = () => {
+        turn.run()
+        return serving
+      }
+      inFlight.push({ end: turn.at, finish })
     }
+    await passTo(Math.max(last.at, samples?.to ?? 0))
+    while (inFlight.length > 0) await finishNext()
     return run
   })
 }
 
-/** A response that the origin has not finished. */
+/** A request that waits for its turn, or whose response the origin has not finished. */
 interface InFlight {
   /** ms since the epoch */
   end: number
@@ -157,6 +159,7 @@ async function serve(limiter: Limiter, arrival: Arrival) {
   const { decision } = checked
   const served: Served = {
     arrival,
+    at: Date.now(),
     decision,
     status: response.status,
     fields: [...response.headers].filter(([name]) => name !== 'content-length'),
@@ -164,7 +167,7 @@ async function serve(limiter: Limiter, arrival: Arrival) {
   }
   if (!decision.allowed || waiting.length === 0) return { served }
   const flight: InFlight = {
-    end: arrival.at + arrival.durationMs,
+    end: served.at + arrival.durationMs,
     async finish() {
       checked.settle({ status: arrival.status, headers: new Headers() })
       await Promise.all(waiting)
