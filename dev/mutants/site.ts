@@ -3,6 +3,7 @@ import { type Mutant, mutantsOf } from './mutant.ts'
 const reader = mutantsOf('site/playground/editor/read-config.ts', 'test/site')
 const path = mutantsOf('site/playground/editor/path.ts', 'test/site')
 const simulate = mutantsOf('site/playground/engine/simulate.ts', 'test/site')
+const ownTime = mutantsOf('site/playground/engine/own-time.ts', 'test/site')
 const memory = mutantsOf('site/playground/engine/memory-store.ts', 'test/site')
 const bill = mutantsOf('site/playground/engine/bill.ts', 'test/site')
 const figures = mutantsOf('site/playground/engine/figures.ts', 'test/site')
@@ -32,11 +33,23 @@ export const siteMutants: Mutant[] = [
     'isValue = true',
     'read-config',
   ),
-  simulate('the clock of the page stays that of the traffic', '    Date.now = now\n', '', 'engine'),
+  ownTime('the clock of the page stays that of the traffic', '    Date.now = now\n', '', 'engine'),
+  simulate(
+    'a turn is over when the traffic ends',
+    'while (inFlight.length > 0) await finishNext()',
+    'for (const { finish } of inFlight) await finish()',
+    'engine',
+  ),
+  figures(
+    'a request counts when it arrives',
+    'admitted[first]!.at <= one.at',
+    'admitted[first]!.arrival.at <= one.arrival.at',
+    'engine',
+  ),
   simulate(
     'responses end after the requests of the same time',
-    'if (Math.min(end, sampleAt) > time) break',
-    'if (Math.min(end, sampleAt) >= time) break',
+    'while (Math.min(nextEnd(), sampleAt) <= ms) {',
+    'while (Math.min(nextEnd(), sampleAt) < ms) {',
     'engine',
   ),
   simulate(
@@ -62,7 +75,7 @@ export const siteMutants: Mutant[] = [
     'a state that has ended is billed as it is dropped',
     'end > now && !after',
     '!after',
-    'bill',
+    'engine',
   ),
   memory(
     'the looks of the page are billed',
@@ -72,8 +85,8 @@ export const siteMutants: Mutant[] = [
   ),
   figures(
     'the interval is closed',
-    'while (admitted[first]!.arrival.at <= one.arrival.at - windowMs)',
-    'while (admitted[first]!.arrival.at < one.arrival.at - windowMs)',
+    'while (admitted[first]!.at <= one.at - windowMs)',
+    'while (admitted[first]!.at < one.at - windowMs)',
     'engine',
   ),
   figures('a request counts as one unit', 'units += costOf(one)', 'units += 1', 'engine'),
