@@ -19,6 +19,14 @@ interface Env {
   FORGET_MS?: string
 }
 
+/** The number of requests that have waited for the keys: each has set a timer. */
+let waits = 0
+const { setTimeout } = globalThis
+globalThis.setTimeout = ((run: () => void, ms: number) => {
+  waits += 1
+  return setTimeout(run, ms)
+}) as typeof setTimeout
+
 let claims: Claims | undefined
 let since = 0
 let apiKey: ReturnType<typeof createApiKey>
@@ -56,6 +64,7 @@ export default {
       same: first === second,
       key: key instanceof Unusable ? null : (key ?? null),
       api,
+      waits,
     })
   },
 }
