@@ -81,7 +81,7 @@ export const configMutants: Mutant[] = [
   ),
   needs(
     'does not require jwt for the key of the shield',
-    "report('jwt', readsClaim(shield), 'shield', 'key')",
+    "check(shield, 'shield')",
     '',
     'use',
   ),

@@ -27,20 +27,26 @@ const hasErrorBody = (refusal: unknown) => typeof Object(refusal).body === 'stri
 
 const isSet = (value: unknown) => value !== undefined && value !== false
 
-type Test = (value: unknown, policy: Record<string, unknown>) => boolean
+type Fields = Record<string, unknown>
+type Test = (value: unknown, fields: Fields) => boolean
 
-/** Values of the core's fields of a policy that need a feature. */
+/** Values of the core's fields that need a feature, of policies and of the configuration. */
 const needs: [feature: string, isNeeded: Test, ...fields: string[]][] = [
   ['banList', (penalty) => Object(penalty).list === true, 'penalty'],
   ['concurrency', (algorithm) => algorithm === 'concurrency', 'algorithm'],
   ['distinct', isSet, 'distinct'],
+  ['headerSets', (sets = []) => (sets as unknown[]).some((set) => set !== 'draft-11'), 'headers'],
   ['plans', isSet, 'plan'],
   ['slidingLog', (algorithm) => algorithm === 'sliding-log', 'algorithm'],
   ['refusals', isObject, 'refusal'],
   ['bodies', hasErrorBody, 'refusal'],
   ['jwt', (_, { claim }) => isSet(claim), 'limit'],
   ['jwt', readsClaim, 'key', 'onMissingKey', 'distinct', 'plan'],
-  ['bodies', usesBody, 'key', 'onMissingKey', 'distinct', 'plan', 'match', 'cost', 'reserve'],
+  [
+    'bodies',
+    usesBody,
+    ...['key', 'onMissingKey', 'distinct', 'plan', 'match', 'cost', 'reserve', 'allow', 'deny'],
+  ],
   [
     'bodies',
     (cost) => Object(cost).usage !== undefined || Object(cost).response === 'bytes',
@@ -57,7 +63,6 @@ export function checkNeeds(
   names: readonly string[],
   problem: AddProblem,
 ): void {
-  const { policies, allow, deny, shield, headers, refusal, clientAddress } = config
   const reported = new Set(names)
   const report = (feature: string, isNeeded: boolean, ...path: (string | number)[]) => {
     if (!isNeeded || reported.has(feature)) return
@@ -65,27 +70,19 @@ export function checkNeeds(
     const entry = feature.replace(/[A-Z]/, (capital) => `-${capital.toLowerCase()}`)
     problem(path, `use: [${feature}()], with import { ${feature} } from 'sluice/${entry}'`)
   }
-  policies.forEach((policy, index) => {
-    const fields: Record<string, unknown> = Object(policy)
-    for (const [field, feature] of Object.entries(owners)) {
-      report(feature, isSet(fields[field]), 'policies', index, field)
+  const check = (of: unknown, ...path: (string | number)[]) => {
+    const fields: Fields = Object(of)
+    for (const [field, feature] of Object.entries({ ...owners, ...settingOwners })) {
+      report(feature, isSet(fields[field]), ...path, field)
     }
     for (const [feature, isNeeded, ...names] of needs) {
-      for (const field of names) {
-        report(feature, isNeeded(fields[field], fields), 'policies', index, field)
-      }
+      for (const field of names) report(feature, isNeeded(fields[field], fields), ...path, field)
     }
-  })
-  for (const [field, feature] of Object.entries(settingOwners)) {
-    report(feature, isSet(config[field as 'shield']), field)
   }
-  report('headerSets', headers?.some((set) => set !== 'draft-11') ?? false, 'headers')
-  report('refusals', isObject(refusal), 'refusal')
-  report('bodies', hasErrorBody(refusal), 'refusal')
-  report('jwt', readsClaim(shield), 'shield', 'key')
-  report('bodies', usesBody(shield), 'shield', 'key')
-  report('bodies', usesBody(allow), 'allow')
-  report('bodies', usesBody(deny), 'deny')
+  const { policies, shield, clientAddress } = config
+  policies.forEach((policy, index) => check(policy, 'policies', index))
+  check(config)
+  check(shield, 'shield')
   const [named] = trustedNames(clientAddress)
   if (named) report('proxies', true, ...named[1])
 }
