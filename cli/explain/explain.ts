@@ -156,7 +156,7 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
 /** A call with a lease, or with an enforced and a shadow policy, has several requests of one key, which need the general script. */
 async function scriptFor(matches: Match[]): Promise<Explanation['script']> {
   if (matches.length === 0) return null
-  const limits = await limitsOf(matches, undefined, canonical)
+  const limits = await limitsOf(matches, undefined, { nameSubject: canonical })
   const isOne = matches.length === 1 || matches.every(({ policy }) => policy.mode === 'enforce')
   const hasLease = matches.some(({ policy }) => policy.lease)
   return isOne && !hasLease && isPlain({ mode: 'take', limits }) ? 'compiled' : 'general'

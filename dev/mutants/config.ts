@@ -79,12 +79,7 @@ export const configMutants: Mutant[] = [
     '{}',
     'quota',
   ),
-  needs(
-    'does not require jwt for the key of the shield',
-    "check(shield, 'shield')",
-    '',
-    'use',
-  ),
+  needs('does not require jwt for the key of the shield', "check(shield, 'shield')", '', 'use'),
   needs('reports a missing feature for each field', 'reported.add(feature)', '', 'use'),
   needs(
     'does not require jwt for a limit by a claim',

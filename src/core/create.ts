@@ -132,7 +132,7 @@ export function createParts(
   // Durable Objects replace the database and its batching.
   const own = config.store?.own as OwnStore<Store> | undefined
   const all = { ...config, ...stages, ...own }
-  const { clock, namespace, hashKeys, observer, wrap, spread, lua, calls, hold } = all
+  const { clock, namespace, hashKeys, observer, wrap, spread, lua, calls, hold, nameValues } = all
   const names = databasesOf(config)
   const { askShield } = stages
   const onStoreError: LimiterParts['onStoreError'] = ({ code, message, store }) => {
@@ -185,7 +185,8 @@ export function createParts(
     const hash = hashedSubjects(secret)
     const nameSubject = hashKeys ? hash : plainSubjects(secret)
     const observed = observer && { observer, hash }
-    return { store, databases, nameSubject, denialCache, onStoreError, observed, hold }
+    const naming = { nameSubject, nameValues }
+    return { store, databases, ...naming, denialCache, onStoreError, observed, hold }
   }
 
   function hasChanged(given: Record<string, unknown>): boolean {

@@ -8,6 +8,7 @@ import type { Algorithms } from './connection/algorithms/index.ts'
 import type { OnRefund, Store } from './connection/store.ts'
 import type { ScriptPart } from './connection/upstash/part.ts'
 import type { MakeCalls, UpstashOptions, UpstashStore } from './connection/upstash/upstash.ts'
+import type { NameValues } from './decide/limit.ts'
 import type { Observer } from './decide/observer.ts'
 import type { DeployedParts, HoldRequest, Rules } from './decide/question.ts'
 import type { Metering } from './decide/settle.ts'
@@ -42,6 +43,8 @@ export interface Stages extends MatchStages, RefusalStages, VerifyStages {
   lua?: readonly ScriptPart[]
   /** Algorithms with which an isolate counts by itself, by their names. */
   algorithms?: Algorithms
+  /** Names the values that policies with `distinct` count. */
+  nameValues?: NameValues
   /** Wraps the store of one database, inside of its deadline. It may keep `maxBytes` of memory. */
   layer?: (store: Store, options: { maxBytes: number }) => Store
   /** Wraps the layers of one database, inside of the deadline. It sees the reply to each call, also a late one. */

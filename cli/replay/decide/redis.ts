@@ -10,6 +10,7 @@ import type { PolicyLimit } from '../../../src/core/decide/limit.ts'
 import type { Pending } from '../../../src/core/decide/question.ts'
 import { correctionsOf } from '../../../src/core/decide/settle.ts'
 import { canonical, DIGEST, type NameSubject } from '../../../src/core/program/subject.ts'
+import { nameValues } from '../../../src/features/distinct/values.ts'
 import { codec } from '../../../src/features/script-parts.ts'
 import { type Asked, type Engine, responseOf } from './engine.ts'
 import type { PrivateRedis } from './private-redis.ts'
@@ -43,7 +44,7 @@ const nameSubject: NameSubject = (parts) => {
     ? text
     : createHash('sha256').update(text).digest('base64url')
 }
-const parts = { nameSubject, denialCache: undefined, shield: undefined }
+const parts = { nameSubject, nameValues, denialCache: undefined, shield: undefined }
 
 let engines = 0
 

@@ -43,12 +43,9 @@ export function knownRefusal(
 /** Answers a question without the store, or makes the limits for the store to decide. */
 export function prepare(
   { matched, mode = 'take', slot: givenSlot }: Question,
-  {
-    nameSubject,
-    denialCache,
-    shield,
-  }: Pick<LimiterParts, 'nameSubject' | 'denialCache' | 'shield'>,
+  parts: Pick<LimiterParts, 'nameSubject' | 'nameValues' | 'denialCache' | 'shield'>,
 ): Soon<Pending | Outcome> {
+  const { denialCache, shield } = parts
   const matches = matchesIn(matched)
   const refusal = knownRefusal(matched, mode === 'take' ? denialCache : undefined, matches)
   if (refusal) return refusal
@@ -68,11 +65,11 @@ export function prepare(
     shieldKey &&
     mode === 'take' &&
     matches.some(({ policy, cost }) => policy.mode === 'enforce' && cost > 0)
-  if (!isShielded) return pendingOf(limitsOf(matches, slot, nameSubject), mode, slot)
+  if (!isShielded) return pendingOf(limitsOf(matches, slot, parts), mode, slot)
   return shield(shieldKey).then((decision) =>
     decision
       ? { decision, decidedBy: 'shield' }
-      : pendingOf(limitsOf(matches, slot, nameSubject), mode, slot),
+      : pendingOf(limitsOf(matches, slot, parts), mode, slot),
   )
 }
 

@@ -1,13 +1,22 @@
 /** Makes limits of matches, and the public limit states of the store's answers. */
 import type { LimitState, QuotaState } from '../base/decision.ts'
 import type { Soon } from '../base/when-known.ts'
-import { MAX_ENTRIES } from '../connection/algorithms/index.ts'
 import type { Limit } from '../connection/store.ts'
 import type { Match } from '../program/match.ts'
-import { DIGEST, type NameSubject } from '../program/subject.ts'
+import type { NameSubject } from '../program/subject.ts'
 
 /** A limit, with the match that it comes from. */
 export type PolicyLimit = Match & Limit
+
+/** Makes the digests of the values of a match that has `distinct`. */
+export type NameValues = (match: Match, nameSubject: NameSubject) => Promise<string[]>
+
+/** What names the client of a limit, and its values. */
+export interface Naming {
+  nameSubject: NameSubject
+  /** Undefined without `distinct()`. */
+  nameValues?: NameValues | undefined
+}
 
 /**
  * Makes one limit after the other: most policies have the same key, and its subject is known after the first.
@@ -16,17 +25,18 @@ export type PolicyLimit = Match & Limit
 export function limitsOf(
   matches: Match[],
   slot: string | undefined,
-  nameSubject: NameSubject,
+  naming: Naming,
   limits: PolicyLimit[] = [],
 ): Soon<PolicyLimit[]> {
+  const { nameSubject, nameValues } = naming
   while (limits.length < matches.length) {
     const match = matches[limits.length]!
     const subject = nameSubject(match.partitionKey)
-    const values = match.distinct && namedValues(match, nameSubject)
+    const values = match.distinct && nameValues?.(match, nameSubject)
     if (values || subject instanceof Promise) {
       return Promise.all([subject, values]).then(([name, known]) => {
         limits.push(limitOf(match, slot, name, known))
-        return limitsOf(matches, slot, nameSubject, limits)
+        return limitsOf(matches, slot, naming, limits)
       })
     }
     limits.push(limitOf(match, slot, subject))
@@ -55,23 +65,6 @@ function limitOf(
   }
   if (policy.algorithm === 'concurrency' && slot !== undefined) limit.slot = slot
   return limit
-}
-
-/**
- * The digests of the values of a match. A request that does not tell a value has one of its own, so that it cannot be repeated for free.
- * The digest also depends on the key, so that the same value of two clients has two digests.
- */
-async function namedValues(
-  { policy, distinct = [], partitionKey, cost }: Match,
-  nameSubject: NameSubject,
-): Promise<string[]> {
-  const known = distinct.filter(([, value]) => value !== undefined)
-  const named = known.map((part) => nameSubject([part, ...partitionKey, DIGEST]))
-  // A cost above the limit is refused without its values. That of a body is at most the number of its messages.
-  const most = policy.overrides ? MAX_ENTRIES : policy.limit
-  const others = Math.min(most, Math.max(cost, distinct.length)) - known.length
-  const unknown = Array.from({ length: Math.max(0, others) }, () => crypto.randomUUID())
-  return [...(await Promise.all(named)), ...unknown]
 }
 
 /** The quota that binds, of a policy with several: the one that refuses for the longest time, else the one with the least remaining. */

@@ -35,7 +35,7 @@ export async function refund(
 ): Promise<Statuses | StoreError> {
   const lists = await Promise.all(
     questions.map(async ({ matched, slot, decidedAt }) => {
-      const limits = await limitsOf(matched.policies.filter(isMatch), slot, parts.nameSubject)
+      const limits = await limitsOf(matched.policies.filter(isMatch), slot, parts)
       return { limits, requests: limits.map((limit) => refundOf(limit, decidedAt)) }
     }),
   )
@@ -66,7 +66,7 @@ export async function operate(
   parts: LimiterParts,
   options: OperateOptions,
 ): Promise<LimitStatus | StoreError> {
-  const limits = await limitsOf(matches, undefined, parts.nameSubject)
+  const limits = await limitsOf(matches, undefined, parts)
   const list = { limits, requests: [{ ...operation, limits }] }
   const result = await statusesAfter([list], parts, options)
   return result instanceof StoreError ? result : result.statuses[0]!

@@ -7,17 +7,16 @@ import type { Match, Matched, Matcher } from '../program/match.ts'
 import type { NameSubject, Part } from '../program/subject.ts'
 import type { RuntimeContext } from '../request/view.ts'
 import type { DenialCache } from './denial-cache.ts'
-import type { PolicyLimit } from './limit.ts'
+import type { Naming, PolicyLimit } from './limit.ts'
 import type { DecidedBy, Observer, StoreUse } from './observer.ts'
 import type { Charges } from './settle.ts'
 
 export type { Idempotency } from '../connection/store.ts'
 
 /** The parts that a limiter uses to decide. */
-export interface LimiterParts {
+export interface LimiterParts extends Naming {
   /** Answers calls with the option `fallback` also if a database does not: see fallback.ts. */
   store: Store
-  nameSubject: NameSubject
   /** Undefined if every decision must call the store. */
   denialCache?: DenialCache | undefined
   /** Returns the refusal of the shield, if it refuses. Undefined without a shield. */

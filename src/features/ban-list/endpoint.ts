@@ -135,7 +135,9 @@ async function restsOf(bans: readonly FoundBan[], policy: Policy, { parts, runti
   let decidedAt = 0
   if (bans.length === 0) return { decidedAt, rests }
   const matches = bans.map(({ subject }) => matchOf(policy, [['subject', subject]], undefined))
-  const limits = await limitsOf(matches as Match[], undefined, ([part]) => part![1]!)
+  const limits = await limitsOf(matches as Match[], undefined, {
+    nameSubject: ([part]) => part![1]!,
+  })
   const replies = await parts.store.decideEach(
     limits.map((limit) => [{ mode: 'peek', limits: [limit] }]),
     { deadlineMs: DEADLINE_MS, waitUntil: runtime.waitUntil },

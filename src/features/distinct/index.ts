@@ -4,6 +4,7 @@ import { apart } from '../../core/connection/upstash/apart.ts'
 import type { Feature } from '../../core/feature.ts'
 import { checkPolicies } from './check.ts'
 import { values } from './part.ts'
+import { nameValues } from './values.ts'
 
 /**
  * Lets policies have `distinct`, also those of a live document.
@@ -16,5 +17,5 @@ import { values } from './part.ts'
 export const distinct = (): Feature => ({
   name: 'distinct',
   check: checkPolicies,
-  compile: () => ({ lua: [values, apart], algorithms: { distinct: algorithm } }),
+  compile: () => ({ lua: [values, apart], algorithms: { distinct: algorithm }, nameValues }),
 })

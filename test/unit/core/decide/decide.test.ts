@@ -97,7 +97,7 @@ function limiterOf(
   }
   const limits = async () => {
     const matches = (await describe('/', init)).policies.filter(isMatch)
-    return limitsOf(matches, undefined, parts.nameSubject)
+    return limitsOf(matches, undefined, parts)
   }
   return { ask, parts, errors, limits }
 }

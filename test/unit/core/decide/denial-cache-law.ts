@@ -139,7 +139,7 @@ export const denialCacheLaw = (numRuns: number) =>
                 }),
               }
             })
-            const limits = await limitsOf(matches, `slot-${who}`, nameSubject)
+            const limits = await limitsOf(matches, `slot-${who}`, { nameSubject })
             const each = (mode: StoreRequest['mode'], some = limits) =>
               some.forEach((row) => {
                 truth.decide([{ mode, limits: [row] }], now + ahead)

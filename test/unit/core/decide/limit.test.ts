@@ -9,6 +9,7 @@ import {
 } from '../../../../src/core/decide/limit.ts'
 import type { Match } from '../../../../src/core/program/match.ts'
 import { distinct } from '../../../../src/features/distinct/index.ts'
+import { nameValues } from '../../../../src/features/distinct/values.ts'
 import { overrides } from '../../../../src/features/overrides/index.ts'
 
 const [a, b] = parseConfig({
@@ -146,7 +147,10 @@ test.each<[string, object, number]>([
       distinct: [['header:x-user', undefined]],
       cost: 1_000_000,
     }
-    const [limit] = await limitsOf([match], undefined, () => 'a-subject')
+    const [limit] = await limitsOf([match], undefined, {
+      nameSubject: () => 'a-subject',
+      nameValues,
+    })
     expect(limit!.values).toHaveLength(most)
     expect(limit!.cost).toBe(1_000_000)
   },

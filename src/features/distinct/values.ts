@@ -1,0 +1,20 @@
+import { MAX_ENTRIES } from '../../core/connection/algorithms/index.ts'
+import type { NameValues } from '../../core/decide/limit.ts'
+import { DIGEST } from '../../core/program/subject.ts'
+
+/**
+ * The digests of the values of a match. A request that does not tell a value has one of its own, so that it cannot be repeated for free.
+ * The digest also depends on the key, so that the same value of two clients has two digests.
+ */
+export const nameValues: NameValues = async (
+  { policy, distinct = [], partitionKey, cost },
+  nameSubject,
+) => {
+  const known = distinct.filter(([, value]) => value !== undefined)
+  const named = known.map((part) => nameSubject([part, ...partitionKey, DIGEST]))
+  // A cost above the limit is refused without its values. That of a body is at most the number of its messages.
+  const most = policy.overrides ? MAX_ENTRIES : policy.limit
+  const others = Math.min(most, Math.max(cost, distinct.length)) - known.length
+  const unknown = Array.from({ length: Math.max(0, others) }, () => crypto.randomUUID())
+  return [...(await Promise.all(named)), ...unknown]
+}
