@@ -80,7 +80,7 @@ export function checkNeeds(
     }
   }
   const { policies, shield, clientAddress } = config
-  policies.forEach((policy, index) => check(policy, 'policies', index))
+  for (const [index, policy] of policies.entries()) check(policy, 'policies', index)
   check(config)
   check(shield, 'shield')
   const [named] = trustedNames(clientAddress)
