@@ -5,7 +5,7 @@ import type { OwnStore } from './base/commands.ts'
 import type { StoreError } from './base/errors.ts'
 import { createLog, type Log } from './base/log.ts'
 import { databasesOf } from './config/feature.ts'
-import { checkHost, type Lacks } from './config/host.ts'
+import { checkHost, type Lack } from './config/host.ts'
 import { type Config, parseConfig } from './config/parse.ts'
 import { type ConnectionOptions, connect } from './connection/connection.ts'
 import { withDeadline } from './connection/deadline.ts'
@@ -48,7 +48,7 @@ export interface Host {
   /** The parts of the general script that it needs besides those of features. Defaults to none. */
   lua?: readonly ScriptPart[]
   /** Defaults to nothing. */
-  lacks?: Lacks
+  lacks?: readonly Lack[]
 }
 
 /**
@@ -58,7 +58,7 @@ export interface Host {
  */
 export function createLimiter(
   options: object,
-  { byDefault = [], lua = [], lacks = {} }: Host = {},
+  { byDefault = [], lua = [], lacks = [] }: Host = {},
 ): Limiter {
   const parse = (options: object) =>
     parseConfig(options, byDefault, (config) => checkHost(config, options, lacks))

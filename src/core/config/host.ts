@@ -1,48 +1,50 @@
-/** What policies need of the host of a limiter, beyond the request. */
+/** What policies need of the host of a limiter, beyond the request. A host names what it lacks, so that others do not load the checks. */
 import { ConfigError, type ConfigProblem } from '../base/errors.ts'
 import { type Config, problemIn } from './parse.ts'
 import type { Policy } from './schema/policy.ts'
 import { countsBytes } from './schema/uses-body.ts'
 
-/** Why a host lacks something that policies may need. A host that has all of it lacks nothing. */
-export interface Lacks {
-  /** An origin, which it calls itself. */
-  origin?: string
-  /** The status and the header fields of the response. */
-  response?: string
-  /** The body of the response. */
-  body?: string
-}
+/** A field of a policy with the values that need something, and what to write instead. Defaults to nothing. */
+type Need = [path: string, isNeeded: (policy: Policy) => boolean, instead?: string]
 
-/** The fields of a policy that need something of the host, with the values that do. */
-const needs: [path: string, need: keyof Lacks, isNeeded: (policy: Policy) => boolean][] = [
-  ['check', 'origin', ({ check }) => check === 'parallel'],
-  ['countOnly', 'response', ({ countOnly }) => countOnly !== undefined],
-  ['cost.response', 'response', ({ cost }) => cost.response !== undefined],
-  ['cost.response', 'body', countsBytes],
-  ['algorithm', 'response', ({ algorithm }) => algorithm === 'concurrency'],
-  ['cost.usage', 'body', ({ cost }) => cost.usage !== undefined],
+/** The fields that need something which a host lacks, and why it does. A host that has all of it lacks nothing. */
+export type Lack = readonly [needs: readonly Need[], reason: string]
+
+/** An origin, which the host calls itself. */
+export const needOrigin: readonly Need[] = [
+  ['check', ({ check }) => check === 'parallel', 'before'],
 ]
 
-/** What to write instead. Other fields are left out. */
-const instead: Record<string, string> = {
-  check: 'before',
-  algorithm: 'an algorithm that counts requests in a window',
-}
+/** The status and the header fields of the response. */
+export const needResponse: readonly Need[] = [
+  ['countOnly', ({ countOnly }) => countOnly !== undefined],
+  ['cost.response', ({ cost }) => cost.response !== undefined],
+  [
+    'algorithm',
+    ({ algorithm }) => algorithm === 'concurrency',
+    'an algorithm that counts requests in a window',
+  ],
+]
+
+/** The body of the response. */
+export const needBody: readonly Need[] = [
+  ['cost.response', countsBytes],
+  ['cost.usage', ({ cost }) => cost.usage !== undefined],
+]
 
 /**
  * Checks the policies of a configuration with what its host lacks.
  * @param options the object that the configuration was parsed from
  * @throws {ConfigError} for each field that needs it
  */
-export function checkHost({ policies }: Config, options: object, lacks: Lacks): void {
+export function checkHost({ policies }: Config, options: object, lacks: readonly Lack[]): void {
   const problems = policies.flatMap((policy, index) =>
-    needs.flatMap(([path, need, isNeeded]): ConfigProblem[] => {
-      const reason = lacks[need]
-      if (reason === undefined || !isNeeded(policy)) return []
-      const expected = `${instead[path] ?? 'nothing'}, because ${reason}`
-      return [problemIn(options, ['policies', index, ...path.split('.')], expected)]
-    }),
+    lacks.flatMap(([needs, reason]) =>
+      needs.flatMap(([path, isNeeded, instead = 'nothing']): ConfigProblem[] => {
+        const at = ['policies', index, ...path.split('.')]
+        return isNeeded(policy) ? [problemIn(options, at, `${instead}, because ${reason}`)] : []
+      }),
+    ),
   )
   if (problems.length > 0) throw new ConfigError(problems)
 }

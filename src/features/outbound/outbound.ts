@@ -1,5 +1,6 @@
 /** A `fetch` that waits for its turn in the limits of the other side. */
 import { asStoreError, StoreError } from '../../core/base/errors.ts'
+import { needOrigin } from '../../core/config/host.ts'
 import { createLimiter } from '../../core/create.ts'
 import { prepare } from '../../core/decide/decide.ts'
 import type { PolicyLimit } from '../../core/decide/limit.ts'
@@ -74,7 +75,7 @@ export function outbound(
   const { config, source, waitMs, maxWaiting } = parseOptions(options)
   const limiter = createLimiter(source, {
     byDefault,
-    lacks: { origin: 'outbound has no origin' },
+    lacks: [[needOrigin, 'outbound has no origin']],
   })
   const waitUntil: RuntimeContext['waitUntil'] =
     options.waitUntil ?? ((promise) => void promise.catch(() => {}))

@@ -1,4 +1,4 @@
-import type { Lacks } from '../../core/config/host.ts'
+import { type Lack, needOrigin } from '../../core/config/host.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import { createLimiter, type Limiter } from '../../core/create.ts'
 
@@ -9,8 +9,8 @@ import { createLimiter, type Limiter } from '../../core/create.ts'
  */
 export function createAppLimiter<Context>(
   options: Omit<ConfigOptions<Context>, 'origin'>,
-  lacks: Lacks = {},
+  lacks: readonly Lack[] = [],
 ): Limiter {
-  const origin = 'only the gateway has an origin to call in parallel'
-  return createLimiter(options, { lacks: { origin, ...lacks } })
+  const reason = 'only the gateway has an origin to call in parallel'
+  return createLimiter(options, { lacks: [[needOrigin, reason], ...lacks] })
 }

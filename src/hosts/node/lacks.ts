@@ -1,6 +1,7 @@
-import type { Lacks } from '../../core/config/host.ts'
+import { type Lack, needBody } from '../../core/config/host.ts'
 
 /** Node's servers write their responses themselves. */
-export const ofNode: Lacks = {
-  body: 'sluice/node does not see the body of the response: use createSluice, and pass the Response to finish',
-}
+export const ofNode: Lack = [
+  needBody,
+  'sluice/node does not see the body of the response: use createSluice, and pass the Response to finish',
+]

@@ -1,5 +1,6 @@
 /** `sluice/next`: a rate limiter for `proxy.ts` of Next.js. */
 import type { Decision } from '../../core/base/decision.ts'
+import { type Lack, needBody, needResponse } from '../../core/config/host.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import { sluiceOf } from '../app/sluice.ts'
 import { createKnowingLimiter } from './node-limiter.ts'
@@ -53,7 +54,10 @@ export function rateLimitProxy<
 }
 
 const unseen = 'the proxy of Next.js does not see the response'
-const lacks = { response: unseen, body: unseen }
+const lacks: Lack[] = [
+  [needResponse, unseen],
+  [needBody, unseen],
+]
 
 /** Equals `NextResponse.next()`. The package `next` is not imported, so that this module loads outside of Next.js too, as in tests. */
 const passOn = () => new Response(null, { headers: { 'x-middleware-next': '1' } })

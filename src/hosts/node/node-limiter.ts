@@ -1,5 +1,5 @@
 import { contains } from '../../core/base/contains.ts'
-import type { Lacks } from '../../core/config/host.ts'
+import type { Lack } from '../../core/config/host.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import type { Config } from '../../core/config/parse.ts'
 import type { Limiter } from '../../core/create.ts'
@@ -14,7 +14,7 @@ import { ofNode } from './lacks.ts'
 export function createNodeLimiter<Context>(
   options: Omit<ConfigOptions<Context>, 'origin'>,
 ): Limiter {
-  const limiter = createKnowingLimiter(options, ofNode)
+  const limiter = createKnowingLimiter(options, [ofNode])
   limiter.partsOf(variablesFor())
   return limiter
 }
@@ -25,7 +25,7 @@ export function createNodeLimiter<Context>(
  */
 export function createKnowingLimiter<Context>(
   options: Omit<ConfigOptions<Context>, 'origin'>,
-  lacks: Lacks,
+  lacks: readonly Lack[],
 ): Limiter {
   const limiter = createAppLimiter(options, lacks)
   const { config, readAddress } = limiter
