@@ -105,7 +105,7 @@ const rooms: Record<string, Room> = {
     packages: ['graphql', 'valibot'],
   },
   'features/jwt': {
-    rooms: ['core', ...core('base', 'config', 'request')],
+    rooms: ['core', ...core('base', 'config', 'program', 'request')],
     packages: ['jose', 'valibot'],
   },
   'features/bans': {
@@ -131,7 +131,7 @@ const rooms: Record<string, Room> = {
     packages: ['valibot'],
   },
   'features/shield': { rooms: ['core', ...core('base', 'config')], packages: ['valibot'] },
-  'features/concurrency': { rooms: ['core', ...core('config', 'connection')] },
+  'features/concurrency': { rooms: ['core', ...core('config', 'connection', 'respond')] },
   'features/distinct': { rooms: ['core', ...core('config', 'connection', 'program', 'decide')] },
   'features/sliding-log': { rooms: ['core', ...core('config', 'connection')] },
   'features/outbound': {

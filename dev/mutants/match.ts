@@ -6,6 +6,7 @@ const matching = mutantsOf('src/core/program/match.ts', unit)
 const condition = mutantsOf('src/core/program/condition.ts', unit)
 const key = mutantsOf('src/core/program/key.ts', unit)
 const plan = mutantsOf('src/core/program/plan.ts', unit)
+const claims = mutantsOf('src/features/jwt/limit.ts', unit)
 const cost = mutantsOf('src/core/program/cost.ts', unit)
 const subject = mutantsOf('src/core/program/subject.ts', unit)
 const address = mutantsOf('src/core/request/client-address.ts', 'test/unit/core/request')
@@ -193,19 +194,19 @@ export const matchMutants: Mutant[] = [
     'match-keys',
   ),
 
-  plan(
+  claims(
     'has no upper bound for the limit of a claim',
     'Math.min(units, claim.max)',
     'units',
     'match-claims',
   ),
-  plan(
+  claims(
     'accepts a claim of no units',
     'if (units >= 1) return {',
     'if (units >= 0) return {',
     'match-claims',
   ),
-  plan(
+  claims(
     'accepts a claim of other digits than decimal ones',
     '/^\\d+(e\\+\\d+)?$/',
     '/^[^.]+$/',

@@ -19,7 +19,6 @@ import type { Verified } from './decide/verified.ts'
 import type { Limiter, Stages } from './feature.ts'
 import type { Matched } from './program/match.ts'
 import type { RequestView, RuntimeContext } from './request/view.ts'
-import { whenEnded } from './respond/body-end.ts'
 import { withCors } from './respond/cors.ts'
 import { withChanged } from './respond/own-fields.ts'
 import { refuse } from './respond/refusal.ts'
@@ -103,7 +102,7 @@ export class DecidedRequest implements CheckedRequest {
     this.passes = decision.allowed && (!verified || verified.through)
     // A request that Sluice answers has no response by which its charges could be settled.
     const charges = verified && !this.passes ? undefined : outcome.charges
-    this.settled = charges && settleLater(charges, parts, view.waitUntil, stages.meter)
+    this.settled = charges && settleLater(charges, parts, view.waitUntil, stages)
     this.isRead =
       charges !== undefined && [...charges.keys()].some(({ policy }) => readsBody(policy))
     if (!this.passes) speculative?.cancel()
@@ -179,7 +178,7 @@ export function settleLater(
   charges: Charges,
   { store, onStoreError }: LimiterParts,
   waitUntil: RuntimeContext['waitUntil'],
-  meter: Stages['meter'],
+  { meter, whenEnded }: Stages,
 ): Settled {
   const { promise, resolve } = withResolvers<void>()
   waitUntil(promise)
@@ -201,7 +200,7 @@ export function settleLater(
       const isSent = method !== 'HEAD'
       const metered = meter?.(response, { limits, isSent, take, end })
       if (metered) return metered
-      if (isSent && limits.some(holdsSlots)) return whenEnded(response, end)
+      if (isSent && whenEnded && limits.some(holdsSlots)) return whenEnded(response, end)
       now(response)
       return response
     },

@@ -64,6 +64,11 @@ export interface Stages extends MatchStages, RefusalStages, VerifyStages {
    * @returns the response to send, or `undefined` if no charge depends on its body, or the body has no readable cost; `end` is then not called
    */
   meter?: (answer: Response, metering: Metering) => Response | undefined
+  /**
+   * Calls back once the body of a response is sent, or sending fails.
+   * @returns the response to send
+   */
+  whenEnded?: (answer: Response, ended: () => void) => Response
   /** The networks that names in `trustedProxies` stand for. */
   networks?: Readonly<Record<string, readonly string[]>>
   /** Endpoints of the decision API. */

@@ -13,7 +13,7 @@ import type { RequestView } from '../request/view.ts'
 import { compileCondition, compileRules, type Mismatch, matchesAll } from './condition.ts'
 import { compileCost } from './cost.ts'
 import { compileKey, type KeyReaders, keyReaders, labelOf } from './key.ts'
-import { type CompilePlan, compileSize } from './plan.ts'
+import type { CompileClaim, CompileSize } from './plan.ts'
 import { compileReserve } from './reserve.ts'
 import { canonical, type Part } from './subject.ts'
 
@@ -77,7 +77,9 @@ export interface MatchStages {
   /** Reads the claims of a request's token, for the key part `jwt:<claim>`. */
   claims?: Claims
   /** Finds the size of a policy by the plan of a request. */
-  compilePlan?: CompilePlan
+  compilePlan?: CompileSize
+  /** Finds the size of a policy by a claim of the token. A request without the claim has that of its plan. */
+  compileClaim?: CompileClaim
   /**
    * Describes each message of a request, and combines the results.
    * @param views views of the request, one for each reading of its path
@@ -98,15 +100,16 @@ export interface MatchStages {
 export function compileMatcher(
   config: MatchConfig,
   log: Log,
-  { claims, compilePlan, refine }: MatchStages = {},
-  readers: KeyReaders = keyReaders(config, log, claims),
+  stages: MatchStages = {},
+  readers: KeyReaders = keyReaders(config, log, stages.claims),
   clock: () => number = systemClock,
 ): Matcher {
   const deny = compileRules(config.deny, config)
   const allow = compileRules(config.allow, config)
   const freeKeys = MAX_KEYS - keysOfAll(config.policies)
+  const { refine } = stages
   const policies = config.policies.map((policy) =>
-    compilePolicy(policy, config, refine, readers, clock, freeKeys, compilePlan),
+    compilePolicy(policy, config, stages, readers, clock, freeKeys),
   )
   const shieldKey = config.shield && compileKey(config.shield.key, [], config, readers)
 
@@ -199,11 +202,10 @@ const otherLabelOf = (part: KeyPart) => (part.source === 'function' ? 'other' : 
 function compilePolicy(
   policy: Policy,
   config: MatchConfig,
-  refine: MatchStages['refine'],
+  { compileClaim, compilePlan, refine }: MatchStages,
   readers: KeyReaders,
   clock: () => number,
   freeKeys: number,
-  compilePlan?: CompilePlan,
 ) {
   const mismatch = compileCondition(policy.match, config)
   const isAlways = mismatch === matchesAll
@@ -217,7 +219,8 @@ function compilePolicy(
   const { onMissingKey } = policy
   const otherKey =
     typeof onMissingKey === 'object' ? compiled(onMissingKey.key, otherLabelOf) : undefined
-  const sized = compileSize(policy, config, readers, compilePlan)
+  const planned = compilePlan?.(policy, config, readers)
+  const sized = compileClaim?.(policy, config, readers, planned) ?? planned
   const shareOf = compileReserve(policy, config)
   const periodOf = policy.calendar && calendar(policy.calendar.unit, policy.calendar.timeZone)
 

@@ -1,6 +1,7 @@
 /** `sluice/concurrency`: limits on requests in flight. */
 import { apart } from '../../core/connection/upstash/apart.ts'
 import type { Feature } from '../../core/feature.ts'
+import { whenEnded } from '../../core/respond/body-end.ts'
 import { declaration } from './declaration.ts'
 import { slots } from './part.ts'
 
@@ -14,5 +15,5 @@ import { slots } from './part.ts'
  */
 export const concurrency = (): Feature => ({
   ...declaration,
-  compile: () => ({ lua: [slots, apart] }),
+  compile: () => ({ lua: [slots, apart], whenEnded }),
 })

@@ -1,6 +1,7 @@
 /** `sluice/jwt`: policies by the claims of JSON Web Tokens. */
 import type { Feature } from '../../core/feature.ts'
 import { createClaims } from './claims.ts'
+import { compileClaim } from './limit.ts'
 import { type JwtOptions, parseOptions } from './options.ts'
 
 export type { JwtOptions } from './options.ts'
@@ -24,7 +25,7 @@ export function jwt(options: JwtOptions): Feature {
       const { policies } = config
       const deadlines = policies.length > 0 ? policies : [config] // policies may follow in a live document
       const deadlineMs = Math.min(...deadlines.map((one) => one.deadlineMs)) / 2
-      return { claims: createClaims(settings, { deadlineMs, log }) }
+      return { claims: createClaims(settings, { deadlineMs, log }), compileClaim }
     },
   }
 }

@@ -242,7 +242,7 @@ export function outbound(
       charges,
       { ...parts, store: { ...parts.store, decide } },
       waitUntil,
-      limiter.stages.meter,
+      limiter.stages,
     )
   }
 
