@@ -35,7 +35,11 @@ const needs: [feature: string, isNeeded: Test, ...fields: string[]][] = [
   ['banList', (penalty) => Object(penalty).list === true, 'penalty'],
   ['concurrency', (algorithm) => algorithm === 'concurrency', 'algorithm'],
   ['distinct', isSet, 'distinct'],
-  ['headerSets', (sets = []) => (sets as unknown[]).some((set) => set !== 'draft-11'), 'headers'],
+  [
+    'headerSets',
+    (sets) => Array.isArray(sets) && sets.some((set) => set !== 'draft-11'),
+    'headers',
+  ],
   ['plans', isSet, 'plan'],
   ['slidingLog', (algorithm) => algorithm === 'sliding-log', 'algorithm'],
   ['refusals', isObject, 'refusal'],
