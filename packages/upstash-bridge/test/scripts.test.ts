@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { startBridge } from '../src/index.ts'
-import { type BridgeStack, CLUSTER, startBridgeStack } from './stack.ts'
+import { type BridgeStack, CLUSTER, startBridgeStack, withoutName } from './stack.ts'
 
 const FLAG = '#!lua flags=allow-key-locking\n'
 const GET = `${FLAG}return redis.call('GET', KEYS[1])`
@@ -43,7 +43,6 @@ describe('the flag allow-key-locking', () => {
 
   test.each([
     ['an unknown flag beside it', '#!lua flags=allow-key-locking,nonesuch\nreturn 1', 'nonesuch'],
-    ['another engine', '#!python flags=allow-key-locking\nreturn 1', 'Unexpected engine'],
     ['no code', '#!lua flags=allow-key-locking', 'Invalid script shebang'],
     ['a line before the shebang', `\n${GET}`, "unexpected symbol near '#'"],
   ])(
@@ -52,6 +51,14 @@ describe('the flag allow-key-locking', () => {
       expect((await evaluate(script, ['k'])).error).toContain(words)
     },
   )
+})
+
+test('A script of another engine is refused with the message of Redis, with and without the flag.', async () => {
+  const code = '#!python\nreturn 1'
+  const direct = await stack.direct('EVAL', code, '0').catch((error: Error) => error.message)
+  expect(direct).toMatch(/engine.*python/)
+  expect((await evaluate(code)).error).toBe(direct)
+  expect((await evaluate(code.replace('\n', ' flags=allow-key-locking\n'))).error).toBe(direct)
 })
 
 describe('the SHA-1 of the original', () => {
@@ -188,14 +195,18 @@ describe('an error in a script', () => {
     ["\nerror('said')", 2],
     ['local x\n\nx = nil + 1', 3],
     ["return redis.call('GET', 'list')", 1],
-  ])('A script error reports the line and the SHA-1 of the original: %j.', async (code, line) => {
-    const direct = await stack.direct('EVAL', code, '0').catch((error: Error) => error.message)
-    expect((await evaluate(code)).error).toBe(direct)
-    expect(direct).toContain(`script: ${sha1(code)}, on @user_script:${line}.`)
-    const flagged = FLAG + code.replace("'list'", 'KEYS[1]')
-    const { error } = await evaluate(flagged, ['list'])
-    expect(error).toContain(`script: ${sha1(flagged)}, on @user_script:${line + 1}.`)
-  })
+  ])(
+    'A script error has the message of Redis, and the line and the SHA-1 of the original: %j.',
+    async (code, line) => {
+      const direct = await stack.direct('EVAL', code, '0').catch((error: Error) => error.message)
+      const own = (await evaluate(code)).error!
+      expect(withoutName(own)).toBe(withoutName(direct as string))
+      expect(own).toContain(`script: ${sha1(code)}, on @user_script:${line}.`)
+      const flagged = FLAG + code.replace("'list'", 'KEYS[1]')
+      const { error } = await evaluate(flagged, ['list'])
+      expect(error).toContain(`script: ${sha1(flagged)}, on @user_script:${line + 1}.`)
+    },
+  )
 
   test.each(['syntax error', '\n\nif x then\n', 'return 1 end', 'return [[', "return 'a\n'"])(
     'A syntax error is reported with the message of Redis: %j.',

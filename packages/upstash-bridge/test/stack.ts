@@ -100,3 +100,7 @@ async function request(bridge: Bridge, path: string, options: HttpOptions): Prom
   }
   return { status: response.status, headers: response.headers, text, json }
 }
+
+/** The message of an error without the name of its script. Valkey 9 leaves the name out; the bridge has it. */
+export const withoutName = (message: string) =>
+  message.replace(/ script: [\w-]+, on @/, ' script: on @')
