@@ -9,10 +9,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { isDeepStrictEqual, parseArgs } from 'node:util'
 import { createRandom } from '../bench/random.ts'
-import { type Drawn, drawConfig, VARIABLES } from './differential/configs.ts'
+import { bindingsOf, type Drawn, drawConfig, VARIABLES } from './differential/configs.ts'
 import { drawFrom } from './differential/draw.ts'
-import { type Case, drawCases, drawOutages } from './differential/requests.ts'
-import { type Limiter, loadSide, type Side } from './differential/sides.ts'
+import { type Case, drawCases, drawOutages, requestOf } from './differential/requests.ts'
+import type { Answer, Limiter, Played, Side } from './differential/side.ts'
+import { loadSide } from './differential/sides.ts'
 import { replaceTime, runBy, VirtualTime } from './differential/time.ts'
 import { NUMBER, type Scene, startWorld } from './differential/world.ts'
 
@@ -42,7 +43,14 @@ git('worktree', 'add', '--quiet', '--detach', folder, ref)
 symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
 const world = await startWorld()
 replaceTime()
-const sides = [await loadSide('old', folder), await loadSide('new', root)]
+const [old, changed] = [await loadSide('old', folder), await loadSide('new', root)]
+const sides = [old, changed]
+/** Two isolates that share the records. While a deployment rolls out, they have different code. */
+const deployments = [
+  [old, old],
+  [changed, changed],
+  [old, changed],
+]
 const hasFeature = (name: string) => sides.every(({ features }) => features.has(name))
 
 const log: string[] = []
@@ -62,11 +70,10 @@ function seedAll(seed: number) {
 const withoutIds = <T>(result: T): T =>
   JSON.parse(JSON.stringify(result).replaceAll(/(?<=-4000-8000-)\d{12}/g, ''))
 
-/** The answer to a request, with all that follows from it. */
-async function answerOf(limiter: Limiter, one: Case, number: number, env: object) {
+async function answerOf(limiter: Limiter, one: Case, number: number, env: object): Promise<Answer> {
   const waits: Promise<unknown>[] = []
   const waitUntil = (promise: Promise<unknown>) => void waits.push(promise)
-  const request = one.request()
+  const request = requestOf(one)
   request.headers.set(NUMBER, String(number))
   Object.defineProperty(request, 'cf', { value: one.cf })
   let decided: object | undefined
@@ -90,12 +97,17 @@ async function answerOf(limiter: Limiter, one: Case, number: number, env: object
   return { decided, status, headers: [...headers], body }
 }
 
-/** Takes requests through one side. */
-async function play(limiter: Limiter, scene: Scene, seed: number) {
+/** Takes requests through the isolates of a deployment. */
+async function play(
+  isolates: Limiter[],
+  scene: Scene,
+  seed: number,
+): Promise<Omit<Played, 'records'>> {
   const { time, cases, env } = scene
   seedAll(seed)
   const answerInTime = async (one: Case, index: number) => {
     await time.sleep(one.at - time.now)
+    const limiter = isolates[one.isolate]!
     return answerOf(limiter, one, index, env).catch((error) => ({ error: String(error) }))
   }
   world.scene = scene
@@ -109,10 +121,11 @@ async function play(limiter: Limiter, scene: Scene, seed: number) {
   }
 }
 
-/** The limiter of a side. For an invalid configuration its problems: their order means nothing. */
-function limiterOf(side: Side, drawn: Drawn, namespace: string): Limiter | string {
+/** The problems of a configuration, in an order of their own. */
+function problemsOf(side: Side, drawn: Drawn): string | undefined {
   try {
-    return side.create(drawn, namespace)
+    side.create(drawn, 'unused')
+    return undefined
   } catch (error) {
     return (error as Error).message.split('\n').sort().join('\n')
   }
@@ -141,23 +154,25 @@ const statuses = new Map<string, number>()
 async function differenceOf(seed: number, attempt: number): Promise<Difference | undefined> {
   const draw = drawFrom(createRandom(seed))
   const drawn = drawConfig(draw, hasFeature)
+  old.since?.restrict(drawn)
   const start = START + seed * 3_600_000
-  const namespaces = sides.map(({ name }) => `${name}-${seed}-${attempt}`)
-  const limiters = sides.map((side, index) => limiterOf(side, drawn, namespaces[index]!))
-  if (limiters.some((limiter) => typeof limiter === 'string')) {
+  const [before, after] = sides.map((side) => problemsOf(side, drawn))
+  if (before || after) {
     invalid += 1
-    return isDeepStrictEqual(limiters[0], limiters[1])
-      ? undefined
-      : { given: drawn, found: limiters }
+    return before === after ? undefined : { given: drawn, found: [before, after] }
   }
   const cases = drawCases(draw, drawn, PER_CONFIG, start)
+  for (const one of cases) one.text = old.since?.restrictRequest(one.text, drawn) ?? one.text
   const outages = drawOutages(draw, cases)
-  const env = { ...world.env, ...VARIABLES, ...drawn.bindings }
-  const found = []
-  for (const [index, limiter] of limiters.entries()) {
+  const env = { ...world.env, ...VARIABLES, ...bindingsOf(drawn) }
+  const found: Played[] = []
+  for (const deployment of deployments) {
+    const namespace = `${deployment.map(({ name }) => name).join('-')}-${seed}-${attempt}`
+    const isolates = deployment.map((side) => side.create(drawn, namespace))
     const scene = { time: new VirtualTime(start), env, cases, outages }
-    const played = await play(limiter as Limiter, scene, seed)
-    found.push(withoutIds({ ...played, records: await world.recordsOf(namespaces[index]!) }))
+    const played = await play(isolates, scene, seed)
+    const result = withoutIds({ ...played, records: await world.recordsOf(namespace) })
+    found.push(old.since?.restrictResult(result, drawn) ?? result)
   }
   configs += 1
   decided += cases.length
@@ -165,7 +180,7 @@ async function differenceOf(seed: number, attempt: number): Promise<Difference |
     const status = 'error' in answer ? 'error' : String(answer.status)
     statuses.set(status, (statuses.get(status) ?? 0) + 1)
   }
-  return isDeepStrictEqual(found[0], found[1])
+  return found.every((one) => isDeepStrictEqual(one, found[0]))
     ? undefined
     : { given: { drawn, cases, outages }, found }
 }
@@ -187,7 +202,11 @@ for (
   const { given, found } = difference
   console.log(`\nA difference, with --seed ${seed}:`)
   console.dir(given, { depth: 9, maxArrayLength: 200 })
-  for (const line of changesOf(found[0], found[1])) console.log(line)
+  found.slice(1).forEach((one, index) => {
+    const lines = changesOf(found[0], one)
+    if (lines.length > 0) console.log(`\n${['new', 'old beside new'][index]}:`)
+    for (const line of lines) console.log(line)
+  })
 }
 
 const counts = [...statuses].sort().map(([status, count]) => `${count} of ${status}`)

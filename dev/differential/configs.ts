@@ -7,14 +7,22 @@ import { condition, type Has, policy } from './policies.ts'
 /** A feature, with its options. */
 export type Use = [feature: string, ...options: unknown[]]
 
+type Policies = Record<string, unknown> & { policies: Record<string, unknown>[] }
+
 export interface Drawn {
   host: 'app' | 'gateway'
   /** The configuration without `use`. It may be invalid. */
-  config: Record<string, unknown> & { policies: Record<string, unknown>[] }
+  config: Policies
+  /** The live document. */
+  live: Policies
   use: Use[]
-  /** The bindings of the Worker. */
-  bindings: object
 }
+
+/** The bindings of the Worker. */
+export const bindingsOf = ({ live }: Drawn) => ({
+  SHIELD: { limit: async () => ({ success: Date.now() % 3 > 0 }) },
+  DOCUMENTS: { get: async () => JSON.stringify(live) },
+})
 
 export const ORIGIN = 'https://origin.example'
 /** How long a limiter waits, ms. */
@@ -85,18 +93,15 @@ export function drawConfig(draw: Draw, has: Has): Drawn {
   const names = ['one', 'two', 'three', 'four'].slice(0, pick(1, 1, 2, 2, 3, 4))
   const policies = names.map((name) => policy(draw, name, has, host === 'gateway'))
   // A live document is JSON, so it has no functions.
-  const live = JSON.stringify({
-    policies: names.map((name) => policy(draw, name, has, host === 'gateway')),
-  })
+  const live: Policies = JSON.parse(
+    JSON.stringify({ policies: names.map((name) => policy(draw, name, has, host === 'gateway')) }),
+  )
   // Limits of one key are decided by one script.
   if (chance(0.4)) for (const one of policies) Object.assign(one, { key: 'header:x-user' })
   return {
     host,
     use,
-    bindings: {
-      SHIELD: { limit: async () => ({ success: Date.now() % 3 > 0 }) },
-      DOCUMENTS: { get: async () => live },
-    },
+    live,
     config: {
       ...(host === 'gateway' && { origin: ORIGIN }),
       policies,

@@ -17,14 +17,20 @@ export interface Outage {
 export interface Case {
   /** When it arrives, ms since the epoch. */
   at: number
-  request: () => Request
+  /** Which of two isolates it reaches. */
+  isolate: 0 | 1
+  /** The request, as JSON. */
+  text: string
   /** What Cloudflare knows of the client. */
   cf: object
   /** The address of the connection. */
   address: string
   response: () => Promise<Response>
-  /** For a difference that is printed. */
-  text: string
+}
+
+export function requestOf({ text }: Case): Request {
+  const { url, ...init } = JSON.parse(text)
+  return new Request(url, init)
 }
 
 const ADDRESSES = [
@@ -186,10 +192,10 @@ function drawCase(draw: Draw, of: Drawn, at: number): Case {
   const { pick, chance } = draw
   const hasApi = of.host === 'gateway' || of.use.some(([name]) => name === 'endpoints')
   const sent = chance(hasApi ? 0.3 : 0.02) ? apiCall(draw, of, at) : drawn(draw)
-  const { url, ...init } = sent
   return {
     at,
-    request: () => new Request(url, init),
+    isolate: 0,
+    text: JSON.stringify(sent),
     cf: {
       country: pick('DE', 'FR', 'US', undefined),
       asn: pick(64500, 64501),
@@ -202,7 +208,6 @@ function drawCase(draw: Draw, of: Drawn, at: number): Case {
     },
     address: pick(...ADDRESSES),
     response: originOf(draw, sent.method === 'HEAD'),
-    text: JSON.stringify(sent),
   }
 }
 
@@ -215,7 +220,8 @@ export function drawCases(draw: Draw, of: Drawn, count: number, start: number): 
   while (cases.length < count) {
     at += draw.pick(0, 0, 0, 1, 7, 7, 400, 1_500, 9_000, 61_000)
     const isNew = draw.chance(0.4)
-    cases.push(isNew ? drawCase(draw, of, at) : { ...draw.pick(...few), at })
+    const isolate = draw.pick(0, 1)
+    cases.push({ ...(isNew ? drawCase(draw, of, at) : draw.pick(...few)), at, isolate })
   }
   return cases
 }

@@ -2,22 +2,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { Sluice } from '../../src/hosts/app/sluice.ts'
-import type { Drawn, Use } from './configs.ts'
-
-interface Gateway {
-  fetch: (request: Request, env: object, context: object) => Response | Promise<Response>
-}
-
-export type Limiter = { check: Sluice['check'] } | { fetch: Gateway['fetch'] }
-
-export interface Side {
-  name: string
-  /** The names of its features. */
-  features: ReadonlySet<string>
-  /** @throws Error if the configuration is invalid */
-  create: (drawn: Drawn, namespace: string) => Limiter
-}
+import { loadSideBeforeUse } from './before-use.ts'
+import type { Use } from './configs.ts'
+import type { Side } from './side.ts'
 
 const FOLDERS: Readonly<Record<string, string>> = {
   bans: 'bans',
@@ -46,6 +33,7 @@ const IN_CORE = ['headerSets', 'plans']
 
 export async function loadSide(name: string, folder: string): Promise<Side> {
   const has = (path: string) => existsSync(join(folder, 'src', path))
+  if (!has('hosts')) return loadSideBeforeUse(name, folder)
   const from = (path: string) => import(pathToFileURL(join(folder, 'src', path)).href)
   const { createSluice } = await from('hosts/app/sluice.ts')
   const { createGateway } = await from('hosts/worker/gateway.ts')
