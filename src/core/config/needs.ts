@@ -27,8 +27,7 @@ const hasErrorBody = (refusal: unknown) => typeof Object(refusal).body === 'stri
 
 const isSet = (value: unknown) => value !== undefined && value !== false
 
-type Fields = Record<string, unknown>
-type Test = (value: unknown, fields: Fields) => boolean
+type Test = (value: unknown, fields: Record<string, unknown>) => boolean
 
 /** Values of the core's fields that need a feature, of policies and of the configuration. */
 const needs: [feature: string, isNeeded: Test, ...fields: string[]][] = [
@@ -75,7 +74,7 @@ export function checkNeeds(
     problem(path, `use: [${feature}()], with import { ${feature} } from 'sluice/${entry}'`)
   }
   const check = (of: unknown, ...path: (string | number)[]) => {
-    const fields: Fields = Object(of)
+    const fields: Record<string, unknown> = Object(of)
     for (const [field, feature] of Object.entries({ ...owners, ...settingOwners })) {
       report(feature, isSet(fields[field]), ...path, field)
     }
