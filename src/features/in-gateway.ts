@@ -1,5 +1,6 @@
 /** What the features that `createGateway` has by default add to configurations, without what they do. For the linter and the command line. */
 import type { FeatureFields } from '../core/config/feature.ts'
+import { declaration as apiKeys } from './api-keys/declaration.ts'
 import { declaration as bans } from './bans/declaration.ts'
 import { declaration as concurrency } from './concurrency/declaration.ts'
 import { declaration as headerSets } from './header-sets/declaration.ts'
@@ -11,6 +12,7 @@ import { declaration as shield } from './shield/declaration.ts'
 import { declaration as slidingLog } from './sliding-log/declaration.ts'
 
 export const inGateway: readonly FeatureFields[] = [
+  apiKeys,
   bans,
   concurrency,
   headerSets,

@@ -8,6 +8,7 @@ import { trustedNames } from './trusted-names.ts'
 
 /** The features that `createGateway` has by default. */
 export const inGateway = [
+  'apiKeys',
   'bans',
   'concurrency',
   'headerSets',
@@ -20,7 +21,7 @@ export const inGateway = [
   'slidingLog',
 ]
 
-const readsClaim = (value: unknown) => contains(value, ({ source }) => source === 'jwt')
+const reads = (name: string) => (value: unknown) => contains(value, ({ source }) => source === name)
 
 /** True for a refusal in the error format of a protocol. */
 const hasErrorBody = (refusal: unknown) => typeof Object(refusal).body === 'string'
@@ -44,7 +45,8 @@ const needs: [feature: string, isNeeded: Test, ...fields: string[]][] = [
   ['refusals', isObject, 'refusal'],
   ['bodies', hasErrorBody, 'refusal'],
   ['jwt', (_, { claim }) => isSet(claim), 'limit'],
-  ['jwt', readsClaim, 'key', 'onMissingKey', 'distinct', 'plan'],
+  ['apiKeys', reads('api-key'), 'key', 'onMissingKey', 'distinct', 'plan'],
+  ['jwt', reads('jwt'), 'key', 'onMissingKey', 'distinct', 'plan'],
   [
     'bodies',
     usesBody,
