@@ -68,7 +68,10 @@ export async function changeLimit(
   return status!
 }
 
-/** Lists the limits of a policy that operators have set. Reads the index of each database: a changed list of shards may change its place. */
+/**
+ * Lists the limits of a policy that operators have set, each key once. Reads the index of each database: a changed list of shards may
+ * change its place.
+ */
 export async function listLimits(
   policy: Policy,
   config: Pick<Config, 'store' | 'use' | 'namespace'>,
@@ -81,13 +84,16 @@ export async function listLimits(
     names.map((name) => createUpstashReader(databaseFrom(config, env, name))(key)),
   )
   const now = Date.now()
-  return texts.flatMap((text) =>
-    [...(text ?? '').matchAll(/([\w-]+)-limit:(\d+):(\d+):(\d+);/g)].flatMap(
-      ([, tag, time, life, units]) => {
-        const overriddenForMs = Number(time) + Number(life) - now
-        const report = { subject: subjectOf(tag!), limit: Number(units), overriddenForMs }
-        return overriddenForMs > 0 ? report : []
-      },
-    ),
-  )
+  const reports = new Map<string, OverrideReport>()
+  for (const text of texts) {
+    for (const [, tag, time, life, units] of (text ?? '').matchAll(
+      /([\w-]+)-limit:(\d+):(\d+):(\d+);/g,
+    )) {
+      const subject = subjectOf(tag!)
+      const overriddenForMs = Number(time) + Number(life) - now
+      if (overriddenForMs > (reports.get(subject)?.overriddenForMs ?? 0))
+        reports.set(subject, { subject, limit: Number(units), overriddenForMs })
+    }
+  }
+  return [...reports.values()]
 }
