@@ -27,7 +27,6 @@ const entries = {
   proxies: 'src/features/proxies/index.ts',
   refusals: 'src/features/refusals/index.ts',
   shield: 'src/features/shield/index.ts',
-  'api-keys': 'src/features/api-keys/index.ts',
   'header-sets': 'src/features/header-sets/index.ts',
   plans: 'src/features/plans/index.ts',
   'sliding-log': 'src/features/sliding-log/index.ts',

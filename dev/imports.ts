@@ -10,7 +10,7 @@ interface Room {
 const core = (...names: string[]) => names.map((name) => `core/${name}`)
 
 /** The features with fields of their own: owners.ts. */
-const owning = ['api-keys', 'bans', 'leases', 'live', 'overrides', 'plans', 'shield', 'turns'].map(
+const owning = ['bans', 'leases', 'live', 'overrides', 'plans', 'shield', 'turns'].map(
   (name) => `features/${name}`,
 )
 
@@ -54,7 +54,6 @@ const rooms: Record<string, Room> = {
       ...core('base', 'config', 'request', 'decide', 'respond'),
       'api',
       ...[
-        'api-keys',
         'bans',
         'concurrency',
         'header-sets',
@@ -87,17 +86,12 @@ const rooms: Record<string, Room> = {
   },
   features: {
     rooms: [
-      'core',
       ...core('config', 'connection'),
       ...owning,
       ...['concurrency', 'distinct', 'header-sets', 'sliding-log'].map(
         (name) => `features/${name}`,
       ),
     ],
-  },
-  'features/api-keys': {
-    rooms: ['core', ...core('base', 'config', 'program', 'request')],
-    packages: ['valibot'],
   },
   'features/bodies': {
     rooms: [

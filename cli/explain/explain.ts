@@ -15,7 +15,7 @@ import { canonical } from '../../src/core/program/subject.ts'
 import { addressReader } from '../../src/core/request/client-address.ts'
 import { normalizePath } from '../../src/core/request/path.ts'
 import { RequestView } from '../../src/core/request/view.ts'
-import { inMatch } from '../../src/features/in-match.ts'
+import { plans } from '../../src/features/plans/index.ts'
 import { type RequestTerms, toRequest } from './request.ts'
 import { type NotMet, whyNot } from './why.ts'
 
@@ -90,7 +90,7 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
   const config = withoutFunctions(parsed)
   const notes: string[] = []
   const log = (_event: string, _code: string, message: string) => void notes.push(message)
-  const stages = stagesOf({ config, log }, featuresOf(config, inMatch))
+  const stages = stagesOf({ config, log }, featuresOf(config, [plans()]))
   const describe = compileMatcher(config, log, stages)
   const runtime = { env: process.env, context: undefined, waitUntil: () => {} }
   const request = toRequest(terms)

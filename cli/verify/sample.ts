@@ -7,7 +7,7 @@ import { featuresOf, stagesOf } from '../../src/core/feature.ts'
 import { compileMatcher, isMatch, type Match } from '../../src/core/program/match.ts'
 import { canonical } from '../../src/core/program/subject.ts'
 import { RequestView } from '../../src/core/request/view.ts'
-import { inMatch } from '../../src/features/in-match.ts'
+import { plans } from '../../src/features/plans/index.ts'
 import { withoutFunctions } from '../explain/explain.ts'
 import type { SampleRequest } from './client.ts'
 
@@ -17,7 +17,7 @@ const ADDRESS = '192.0.2.1'
 /** Matches requests as the deployment should. */
 export function createLocalMatcher(parsed: Config, url: string, headers: Record<string, string>) {
   const config = withoutFunctions(parsed)
-  const stages = stagesOf({ config, log: () => {} }, featuresOf(config, inMatch))
+  const stages = stagesOf({ config, log: () => {} }, featuresOf(config, [plans()]))
   const match = compileMatcher(config, () => {}, stages)
   const runtime = { env: process.env, context: undefined, waitUntil: () => {} }
   return async (sample: SampleRequest): Promise<Match[]> => {

@@ -7,7 +7,6 @@ import type { Use } from './configs.ts'
 import type { Side } from './side.ts'
 
 const FOLDERS: Readonly<Record<string, string>> = {
-  apiKeys: 'api-keys',
   bans: 'bans',
   bodies: 'bodies',
   concurrency: 'concurrency',
@@ -30,7 +29,7 @@ const FOLDERS: Readonly<Record<string, string>> = {
 }
 
 /** Features that older commits have in the core. */
-const IN_CORE = ['apiKeys', 'headerSets', 'plans']
+const IN_CORE = ['headerSets', 'plans']
 
 export async function loadSide(name: string, folder: string): Promise<Side> {
   const has = (path: string) => existsSync(join(folder, 'src', path))

@@ -15,7 +15,6 @@ const path = mutantsOf('src/core/request/path.ts', 'test/unit/core/request')
 const values = mutantsOf('src/core/request/values.ts', unit)
 const names = mutantsOf('src/core/request/names.ts', 'test/unit/core/request')
 const source = mutantsOf('src/core/request/source.ts', 'test/unit/core/request')
-const credential = mutantsOf('src/core/request/credential.ts', 'test/unit/core/request')
 const view = mutantsOf('src/core/request/view.ts', unit)
 const ip = mutantsOf('src/core/base/ip.ts', 'test/unit/core/base')
 const lru = mutantsOf('src/core/base/lru.ts', 'test/unit/core/base')
@@ -301,13 +300,13 @@ export const matchMutants: Mutant[] = [
     'first ?? undefined',
     'source',
   ),
-  credential(
+  source(
     'takes a token with another scheme for no token',
     'TOKEN_WORD.test(field) ? [UNREADABLE] : []',
     '[]',
     'source',
   ),
-  credential(
+  source(
     'reads the first of two tokens after one scheme',
     'schemes === 1 && token',
     'token',

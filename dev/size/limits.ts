@@ -13,7 +13,7 @@ export interface SizeLimit {
 export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 96 }
 
 export const entryLimits: SizeLimit[] = [
-  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 43.5 },
+  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 44.5 },
   { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 70 },
   { name: 'sluice/node', file: 'node.js', maxKiB: 47 },
   { name: 'sluice/next', file: 'next.js', maxKiB: 45 },
@@ -24,10 +24,9 @@ export const entryLimits: SizeLimit[] = [
   { name: 'sluice/observe', file: 'observe.js', maxKiB: 15 },
   { name: 'sluice/bodies', file: 'bodies.js', maxKiB: 12 },
   { name: 'sluice/graphql', file: 'graphql.js', maxKiB: 12 },
-  { name: 'sluice/jwt', file: 'jwt.js', maxKiB: 13 },
+  { name: 'sluice/jwt', file: 'jwt.js', maxKiB: 12 },
   { name: 'sluice/bans', file: 'bans.js', maxKiB: 4 },
   { name: 'sluice/ban-list', file: 'ban-list.js', maxKiB: 11 },
-  { name: 'sluice/api-keys', file: 'api-keys.js', maxKiB: 8 },
   { name: 'sluice/concurrency', file: 'concurrency.js', maxKiB: 3 },
   { name: 'sluice/distinct', file: 'distinct.js', maxKiB: 3 },
   { name: 'sluice/header-sets', file: 'header-sets.js', maxKiB: 4 },

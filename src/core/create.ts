@@ -83,7 +83,7 @@ function createRules(
   stages: Stages,
 ): (runtime: RuntimeContext) => Rules {
   // All documents share the readers, so that new policies do not download an issuer's keys again.
-  const readers = keyReaders(log, stages)
+  const readers = keyReaders(config, log, stages.claims)
   const compiled = (config: Config): Rules => ({
     config,
     match: compileMatcher(config, log, stages, readers),

@@ -1,6 +1,5 @@
 /** What the features that `createGateway` has by default add to configurations, without what they do. For the linter and the command line. */
 import type { FeatureFields } from '../core/config/feature.ts'
-import { declaration as apiKeys } from './api-keys/declaration.ts'
 import { declaration as bans } from './bans/declaration.ts'
 import { declaration as concurrency } from './concurrency/declaration.ts'
 import { declaration as headerSets } from './header-sets/declaration.ts'
@@ -12,7 +11,6 @@ import { declaration as shield } from './shield/declaration.ts'
 import { declaration as slidingLog } from './sliding-log/declaration.ts'
 
 export const inGateway: readonly FeatureFields[] = [
-  apiKeys,
   bans,
   concurrency,
   headerSets,

@@ -3,7 +3,7 @@ import { parseConfig } from '../../src/core/config/parse.ts'
 import { featuresOf, stagesOf } from '../../src/core/feature.ts'
 import { compileMatcher, type Matched, type Matcher } from '../../src/core/program/match.ts'
 import { inGateway } from '../../src/features/in-gateway.ts'
-import { inMatch } from '../../src/features/in-match.ts'
+import { plans } from '../../src/features/plans/index.ts'
 import { viewOnCloudflare } from './view-on-cloudflare.ts'
 
 export interface Circumstances {
@@ -20,7 +20,7 @@ export function createMatcher(options: ConfigOptions, lines: string[] = []) {
   const match: Matcher = compileMatcher(
     config,
     log,
-    stagesOf({ config, log }, featuresOf(config, inMatch)),
+    stagesOf({ config, log }, featuresOf(config, [plans()])),
   )
   return async (
     url: string,

@@ -1,7 +1,6 @@
 /** The functions that examples of the documentation use, as a page imports them: by name, and by entry of the package. */
 
 import { defineConfig } from '../../src/core/config/parse.ts'
-import { apiKeys } from '../../src/features/api-keys/index.ts'
 import { banList } from '../../src/features/ban-list/index.ts'
 import { bodies } from '../../src/features/bodies/index.ts'
 import { distinct } from '../../src/features/distinct/index.ts'
@@ -24,7 +23,6 @@ export const entries = {
   defineConfig,
   observe,
   endpoints,
-  apiKeys,
   bodies,
   graphqlCost,
   headerSets,
@@ -46,7 +44,6 @@ export const entries = {
 const entryOf: Record<string, string> = {
   defineConfig: 'sluice',
   graphqlCost: 'sluice/graphql',
-  apiKeys: 'sluice/api-keys',
   banList: 'sluice/ban-list',
   cluster: 'sluice/shards',
   durableObjects: 'sluice/durable-objects',

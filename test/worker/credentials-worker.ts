@@ -3,10 +3,9 @@
 import { createLog } from '../../src/core/base/log.ts'
 import { Unusable } from '../../src/core/base/unusable.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
+import { createApiKey } from '../../src/core/request/api-key.ts'
 import type { Claims } from '../../src/core/request/claims.ts'
 import { isTrustedProxy } from '../../src/core/request/trusted-token.ts'
-import { createApiKey } from '../../src/features/api-keys/reader.ts'
-import { inGateway } from '../../src/features/in-gateway.ts'
 import { createClaims } from '../../src/features/jwt/claims.ts'
 import { parseOptions } from '../../src/features/jwt/options.ts'
 import { viewOnCloudflare } from '../support/view-on-cloudflare.ts'
@@ -36,7 +35,7 @@ export default {
   async fetch(request: Request, env: Env, context: { waitUntil(promise: Promise<unknown>): void }) {
     if (!claims || Date.now() - since >= Number(env.FORGET_MS ?? Number.POSITIVE_INFINITY)) {
       since = Date.now()
-      const { apiKeys } = parseConfig({ policies: [] }, inGateway)
+      const { apiKeys } = parseConfig({ policies: [] })
       const log = createLog()
       const start = Date.now()
       const clock = () => start + (Date.now() - start) * Number(env.SPEED ?? 1)

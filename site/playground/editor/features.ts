@@ -1,6 +1,5 @@
 /** The features that a configuration in the playground may call. */
 import type { Feature } from '../../../src/core/feature.ts'
-import { apiKeys } from '../../../src/features/api-keys/index.ts'
 import { bans } from '../../../src/features/bans/index.ts'
 import { concurrency } from '../../../src/features/concurrency/index.ts'
 import { distinct } from '../../../src/features/distinct/index.ts'
@@ -17,7 +16,6 @@ import { turns } from '../../../src/features/turns/index.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: each checks its arguments
 export const features: Record<string, (...given: any[]) => unknown> = {
-  apiKeys,
   bans,
   concurrency,
   distinct,
@@ -35,7 +33,6 @@ export const features: Record<string, (...given: any[]) => unknown> = {
 
 /** The features that a Worker has by default. */
 export const byDefault: Feature[] = [
-  apiKeys(),
   bans(),
   concurrency(),
   headerSets(),

@@ -8,7 +8,6 @@ import { trustedNames } from './trusted-names.ts'
 
 /** The features that `createGateway` has by default. */
 export const inGateway = [
-  'apiKeys',
   'bans',
   'concurrency',
   'headerSets',
@@ -21,7 +20,7 @@ export const inGateway = [
   'slidingLog',
 ]
 
-const reads = (name: string) => (value: unknown) => contains(value, ({ source }) => source === name)
+const readsClaim = (value: unknown) => contains(value, ({ source }) => source === 'jwt')
 
 /** True for a refusal in the error format of a protocol. */
 const hasErrorBody = (refusal: unknown) => typeof Object(refusal).body === 'string'
@@ -45,8 +44,7 @@ const needs: [feature: string, isNeeded: Test, ...fields: string[]][] = [
   ['refusals', isObject, 'refusal'],
   ['bodies', hasErrorBody, 'refusal'],
   ['jwt', (_, { claim }) => isSet(claim), 'limit'],
-  ['apiKeys', reads('api-key'), 'key', 'onMissingKey', 'distinct', 'plan'],
-  ['jwt', reads('jwt'), 'key', 'onMissingKey', 'distinct', 'plan'],
+  ['jwt', readsClaim, 'key', 'onMissingKey', 'distinct', 'plan'],
   [
     'bodies',
     usesBody,

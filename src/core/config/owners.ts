@@ -3,7 +3,6 @@
  * features.
  */
 import type * as v from 'valibot'
-import type { settings as apiKeys } from '../../features/api-keys/fields.ts'
 import type { fields as bans } from '../../features/bans/fields.ts'
 import type { fields as leases } from '../../features/leases/fields.ts'
 import type { settings as live } from '../../features/live/fields.ts'
@@ -29,13 +28,11 @@ export const owners: Readonly<Record<keyof OwnedFields, string>> = {
 }
 
 /** The fields of the configuration that features add. */
-export type OwnedSettings<Context> = ReturnType<typeof apiKeys> &
-  ReturnType<typeof live> &
+export type OwnedSettings<Context> = ReturnType<typeof live> &
   ReturnType<typeof plansSettings> &
   ReturnType<typeof shield<Context>>
 
 export const settingOwners: Readonly<Record<keyof OwnedSettings<unknown>, string>> = {
-  apiKeys: 'apiKeys',
   live: 'live',
   tables: 'plans',
   shield: 'shield',

@@ -2,32 +2,32 @@ import { type Address, network } from '../base/ip.ts'
 import type { Log } from '../base/log.ts'
 import { Unusable } from '../base/unusable.ts'
 import { type Soon, whenAllKnown } from '../base/when-known.ts'
+import type { Config } from '../config/parse.ts'
 import type { KeyPart } from '../config/schema/key.ts'
+import { createApiKey } from '../request/api-key.ts'
 import type { Claims } from '../request/claims.ts'
 import { pathMatcher } from '../request/path.ts'
 import { readSource, UNREADABLE } from '../request/source.ts'
 import type { RequestView } from '../request/view.ts'
 import type { Part } from './subject.ts'
 
-/** Reads the digest of an API key. Never throws. */
-export type ApiKey = (view: RequestView) => Promise<string | Unusable | undefined>
-
 /** Readers for the key parts that need more than the request. */
 export interface KeyReaders {
   claims: Claims
-  apiKey: ApiKey
+  apiKey: (view: RequestView) => Promise<string | Unusable | undefined>
   /** Called if a key function throws or returns an invalid key. The part then counts as missing. */
   onKeyError: (error: unknown) => undefined
 }
 
-/** @param stages read the claims of tokens and API keys. Undefined without `jwt()` and `apiKeys()` */
+/** @param claims reads the claims of tokens. Undefined without `jwt()` */
 export function keyReaders(
+  { apiKeys }: Pick<Config, 'apiKeys'>,
   log: Log,
-  { claims = nothing, apiKey = nothing }: { claims?: Claims; apiKey?: ApiKey },
+  claims: Claims = async () => undefined,
 ): KeyReaders {
   return {
     claims,
-    apiKey,
+    apiKey: createApiKey(apiKeys, log),
     onKeyError: (error) =>
       void log(
         'key-error',
@@ -36,8 +36,6 @@ export function keyReaders(
       ),
   }
 }
-
-const nothing = async () => undefined
 
 /** The label of a part in partition keys, messages and readable subjects. */
 export function labelOf(part: KeyPart): string {

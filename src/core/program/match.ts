@@ -12,7 +12,7 @@ import type { Claims } from '../request/claims.ts'
 import type { RequestView } from '../request/view.ts'
 import { compileCondition, compileRules, type Mismatch, matchesAll } from './condition.ts'
 import { compileCost } from './cost.ts'
-import { type ApiKey, compileKey, type KeyReaders, keyReaders, labelOf } from './key.ts'
+import { compileKey, type KeyReaders, keyReaders, labelOf } from './key.ts'
 import type { CompileClaim, CompileSize } from './plan.ts'
 import { compileReserve } from './reserve.ts'
 import { canonical, type Part } from './subject.ts'
@@ -69,15 +69,13 @@ export type Matcher = (
 
 type MatchConfig = Pick<
   Config,
-  'policies' | 'allow' | 'deny' | 'tables' | 'caseSensitivePaths' | 'shield'
+  'policies' | 'allow' | 'deny' | 'tables' | 'caseSensitivePaths' | 'apiKeys' | 'shield'
 >
 
 /** What features contribute to the match of requests. */
 export interface MatchStages {
   /** Reads the claims of a request's token, for the key part `jwt:<claim>`. */
   claims?: Claims
-  /** Reads the API key of a request, for the key part `api-key`. */
-  apiKey?: ApiKey
   /** Finds the size of a policy by the plan of a request. */
   compilePlan?: CompileSize
   /** Finds the size of a policy by a claim of the token. A request without the claim has that of its plan. */
@@ -103,7 +101,7 @@ export function compileMatcher(
   config: MatchConfig,
   log: Log,
   stages: MatchStages = {},
-  readers: KeyReaders = keyReaders(log, stages),
+  readers: KeyReaders = keyReaders(config, log, stages.claims),
   clock: () => number = systemClock,
 ): Matcher {
   const deny = compileRules(config.deny, config)

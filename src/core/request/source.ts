@@ -1,41 +1,59 @@
 import { Unusable } from '../base/unusable.ts'
-import type { NamedSource } from '../config/schema/credentials.ts'
+import type { Source } from '../config/schema/credentials.ts'
 import { mayBe } from './names.ts'
 import { ODD, queryValues, spelledValues } from './values.ts'
 import type { TokenView } from './view.ts'
 
 export const UNREADABLE = new Unusable('unreadable')
+export const UNVERIFIED = new Unusable('unverified')
 
-export type SourceView = Pick<
-  TokenView,
-  'request' | 'query' | 'search' | 'pathParameters' | 'omitted'
->
+type SourceView = Pick<TokenView, 'request' | 'query' | 'search' | 'pathParameters' | 'omitted'>
+
+/** Reports whether a text has at least three parts, as tokens in compact form do. */
+export const looksLikeJwt = (text: string): boolean => text.indexOf('.') < text.lastIndexOf('.')
 
 /**
- * Reads a header, a cookie or a query parameter. Returns `undefined` if it is absent or empty. Two different values are unreadable, and
- * so is another spelling of the name, which some origins read as the name. A header that is sent twice arrives as one value with a comma (RFC 9110, 5.3) and is read as such,
+ * Reads a header, a cookie, a query parameter or a bearer token (RFC 6750, 2.1). Returns `undefined` if it is absent or empty. Two
+ * different values are unreadable, and so is another spelling of the name, which some origins read as the name. A header that is sent twice arrives as one value with a comma (RFC 9110, 5.3) and is read as such,
  * because values such as `User-Agent` also contain commas. Never throws.
  */
-export const readSource = (source: NamedSource, view: SourceView): string | Unusable | undefined =>
-  only(valuesOf(source, view))
-
-/** The value, if there is no other. */
-export function only(values: Value[]): string | Unusable | undefined {
-  const [first, ...others] = values.filter((value) => Boolean(value))
+export function readSource(source: Source, view: SourceView): string | Unusable | undefined {
+  const values = valuesOf(source, view).filter((value) => Boolean(value))
+  const [first, ...others] = values
   return others.some((other) => other !== first) ? UNREADABLE : (first ?? undefined)
 }
 
+/**
+ * Reads the first of several sources that is present. If it is unreadable, later sources are not read. Otherwise a client could make
+ * Sluice count one credential while the origin uses another.
+ */
+export function readFirst(sources: Source[], view: SourceView): string | Unusable | undefined {
+  for (const source of sources) {
+    const found = readSource(source, view)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+/** Reports whether none of these sources is present, apart from a bearer token. */
+export const hasAtMostBearer = (sources: Source[], view: SourceView): boolean =>
+  readFirst(
+    sources.filter(({ source }) => source !== 'bearer'),
+    view,
+  ) === undefined
+
 type Value = string | Unusable | null | undefined
 
-function valuesOf({ source, name }: NamedSource, view: SourceView): Value[] {
+function valuesOf({ source, name }: Source, view: SourceView): Value[] {
   const { request, omitted } = view
   if (source === 'query')
     return omitted?.includes('query') ? [UNREADABLE] : certain(queryValues(view, name))
-  const field = source === 'header' ? name : 'cookie'
+  const field = source === 'header' ? name : source === 'bearer' ? 'authorization' : 'cookie'
   const values = spelledValues(request.headers, field)
   const [value] = values
   if (values.length === 0) return omitted?.includes('headers') ? [UNREADABLE] : []
   if (source === 'header') return value && ODD.test(value) ? [UNREADABLE] : certain(values)
+  if (source === 'bearer') return bearers(value!)
   // Each pair separately, because the parser returns only the first of two cookies with the same name.
   return value!.split(';').map((pair) => cookieOf(pair, name))
 }
@@ -44,6 +62,24 @@ function valuesOf({ source, name }: NamedSource, view: SourceView): Value[] {
 function certain(values: (string | undefined)[]): (string | Unusable)[] {
   const [value, ...others] = new Set(values.filter((one) => one !== ''))
   return others.length > 0 ? [UNREADABLE] : value === undefined ? [] : [value]
+}
+
+/** Matches a JSON Web Token as a separate word, or in `token="…"`. */
+const TOKEN_WORD = /(?:^|\s|\btoken="?)[\w-]+\.[\w-]+\.[\w-]+(?:["\s,;]|$)/i
+
+/**
+ * Finds the bearer tokens of an `Authorization` header, which contains a comma if it was sent twice. Frameworks use the first word after
+ * the scheme, everything up to a `;` or a quote, or the text after the last `Bearer`; a value that they would read differently is
+ * unreadable. Many origins ignore the scheme and use the second word, or the rest without `Bearer `. So a token with another scheme is
+ * unreadable too.
+ */
+function bearers(field: string): (string | Unusable)[] {
+  if (!/bearer\W/i.test(field)) return TOKEN_WORD.test(field) ? [UNREADABLE] : []
+  return field.split(',').map((text) => {
+    const token = /^\s*bearer\s+([!#-:<-~]+)(?:\s|$)/i.exec(text)?.[1]
+    const schemes = text.match(/bearer\s/gi)?.length
+    return (schemes === 1 && token) || UNREADABLE
+  })
 }
 
 /** What separates cookies for some origins. */

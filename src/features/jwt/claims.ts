@@ -5,13 +5,8 @@ import { type JWTVerifyOptions, jwtVerify } from 'jose/jwt/verify'
 import { systemClock } from '../../core/base/clock.ts'
 import type { Log } from '../../core/base/log.ts'
 import type { Claims } from '../../core/request/claims.ts'
-import {
-  hasAtMostBearer,
-  looksLikeJwt,
-  readFirst,
-  UNVERIFIED,
-} from '../../core/request/credential.ts'
 import { oncePerRequest } from '../../core/request/memo.ts'
+import { hasAtMostBearer, looksLikeJwt, readFirst, UNVERIFIED } from '../../core/request/source.ts'
 import type { TokenView } from '../../core/request/view.ts'
 import { createJwks } from './jwks.ts'
 import type { JwtSettings } from './options.ts'

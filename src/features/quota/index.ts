@@ -35,7 +35,7 @@ export interface CallerQuotas {
  * as any other request. It charges none of them, and is itself limited by address.
  * @throws {ConfigError} immediately, if the options are invalid
  * @example
- * rateLimiter({ policies: [{ name: 'per-key', limit: 1000, window: '1d', key: 'api-key' }], use: [apiKeys(), quota()] })
+ * rateLimiter({ policies: [{ name: 'per-key', limit: 1000, window: '1d', key: 'api-key' }], use: [quota()] })
  */
 export function quota(options: QuotaOptions = {}): Feature {
   const { path: endpoint, limit } = parseOptions(options)

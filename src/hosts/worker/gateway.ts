@@ -18,7 +18,6 @@ import { withCors } from '../../core/respond/cors.ts'
 import { problem } from '../../core/respond/response.ts'
 import { wouldRefuse } from '../../core/respond/shadow.ts'
 import { maySpeculate, speculate } from '../../core/speculative.ts'
-import { apiKeys } from '../../features/api-keys/index.ts'
 import { bans } from '../../features/bans/index.ts'
 import { concurrency } from '../../features/concurrency/index.ts'
 import { headerSets } from '../../features/header-sets/index.ts'
@@ -66,7 +65,6 @@ export function createGateway(
 ): App {
   const limiter = createLimiter(options, {
     byDefault: [
-      apiKeys(),
       bans(),
       concurrency(),
       headerSets(),

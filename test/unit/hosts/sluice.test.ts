@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { ConfigError } from '../../../src/core/base/errors.ts'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
-import { apiKeys } from '../../../src/features/api-keys/index.ts'
 import { concurrency } from '../../../src/features/concurrency/index.ts'
 import { createSluice } from '../../../src/hosts/app/sluice.ts'
 import { useDatabase } from '../../support/database.ts'
@@ -129,7 +128,6 @@ test('Without clientAddress, a policy by address fails outside of Cloudflare, an
   const byKey = createSluice({
     namespace: 'by-key',
     policies: [{ name: 'a', limit: 2, window: '1h', key: 'api-key' }],
-    use: [apiKeys()],
   })
   expect((await byKey.check(request, { env })).allowed).toBe(true)
 })

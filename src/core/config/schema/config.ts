@@ -8,6 +8,7 @@ import { type ClientAddress, type ClientAddressOptions, clientAddress } from './
 import { conditionFields } from './condition.ts'
 import { checkAllow, checkKeys, checkTags, checkUse, type Unchecked } from './config-checks.ts'
 import { cors } from './cors.ts'
+import { apiKeys } from './credentials.ts'
 import { feature, madeBy } from './entries.ts'
 import { expectations } from './expect.ts'
 import { headers } from './headers.ts'
@@ -109,6 +110,8 @@ const configFields = <Context>() => ({
   clientAddress: v.optional(clientAddress as v.GenericSchema<ClientAddressOptions, ClientAddress>),
   /** Makes paths case-sensitive, so that `/Login` does not match `/login`. Defaults to false, so that letter case does not evade a policy. */
   caseSensitivePaths: v.optional(flag, false),
+  /** The source of `api-key`, and the list of known keys. Defaults to any key in `X-Api-Key` or as a bearer token. */
+  apiKeys: v.optional(apiKeys, {}),
   /** The rate limit headers of responses: one set, a list of sets without a common header name, or `'off'`. Defaults to `'draft-11'`. */
   headers: v.optional(headers, 'draft-11'),
   /**

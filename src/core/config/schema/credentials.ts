@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { list, pattern } from './shapes.ts'
+import { type Input, list, type Named, named, object, pattern } from './shapes.ts'
 
 /** A place that a credential is read from. `bearer` is `Authorization: Bearer …`. */
 export type CredentialSource =
@@ -9,11 +9,8 @@ export type CredentialSource =
   | `query:${string}`
 
 /** A parsed `CredentialSource`. Header names are in lower case. */
-export type Source = NamedSource | { source: 'bearer'; name: string }
-
-/** A header, a cookie or a query parameter. */
-export interface NamedSource {
-  source: 'header' | 'cookie' | 'query'
+export interface Source {
+  source: 'bearer' | 'header' | 'cookie' | 'query'
   name: string
 }
 
@@ -24,12 +21,11 @@ export const from = list(
       /^(bearer|(header|cookie):[\w!#$%&'*+.^`|~-]+|query:\S+)$/,
     ),
     v.transform((text): Source => {
-      const [, source, name] = /^(\w+):?(.*)$/.exec(text) as unknown as [
-        string,
-        Source['source'],
-        string,
-      ]
-      return { source, name: source === 'header' ? name.toLowerCase() : name }
+      const [, source, name] = /^(\w+):?(.*)$/.exec(text)!
+      return {
+        source: source as Source['source'],
+        name: source === 'header' ? name!.toLowerCase() : name!,
+      }
     }),
   ),
 )
@@ -39,3 +35,23 @@ export const variable = pattern(
   'the name of a variable like "JWT_SECRET"',
   /^(?!.*[A-Z\d]{24})[A-Z][A-Z\d_]*$/,
 )
+const apiKeyFields = () => ({
+  /**
+   * Source of the key: `'bearer'`, `'header:<name>'`, `'cookie:<name>'`, `'query:<name>'`, or a list. The first that is present counts.
+   * Defaults to `['header:x-api-key', 'bearer']`.
+   */
+  from: v.optional(from, ['header:x-api-key', 'bearer']),
+  /**
+   * Name, in capitals, of the variable with the SHA-256 of each valid key in hex, separated by spaces or commas. Any other key is
+   * unverified. Defaults to no list, which accepts any key.
+   */
+  known: v.optional(variable),
+})
+
+/** The source of API keys, and the list of known keys. */
+export interface ApiKeyOptions extends Input<ReturnType<typeof apiKeyFields>>, Named {}
+
+/** Parsed `ApiKeyOptions`. */
+export type ApiKeys = v.InferOutput<typeof apiKeys>
+
+export const apiKeys = named<ApiKeyOptions>()(object(apiKeyFields))

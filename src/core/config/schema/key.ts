@@ -8,7 +8,7 @@ import { either, isObject, list, object, pattern, whole } from './shapes.ts'
  * - `country`, `asn`, `colo`: what Cloudflare knows about the address.
  * - `ja4`, `verifiedBot`: the TLS fingerprint, and the category of a verified bot, with Bot Management of Cloudflare.
  * - `jwt:<claim>`: a claim of a verified token (`jwt()`).
- * - `api-key`: an API key (`apiKeys()`).
+ * - `api-key`: an API key (`apiKeys` of the configuration).
  * - `path:<name>`: a parameter of the policy's own `match.path`.
  * - `body:<path>`: a value of a JSON body, such as `body:params.name` (`bodies()`). `{ digest: 'body:<path>' }` is the SHA-256 of a value of
  *   any kind, also of an object or a list, in canonical JSON (RFC 8785).

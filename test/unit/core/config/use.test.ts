@@ -2,7 +2,6 @@
 import { describe, expect, test } from 'vitest'
 import type { ConfigOptions, PolicyOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
-import { apiKeys } from '../../../../src/features/api-keys/index.ts'
 import { bans } from '../../../../src/features/bans/index.ts'
 import { bodies } from '../../../../src/features/bodies/index.ts'
 import { concurrency } from '../../../../src/features/concurrency/index.ts'
@@ -24,7 +23,6 @@ const limit = { claim: 'rate', max: 9, otherwise: 1 }
 const lease = { max: 10, ttl: '1s' } as const
 const made = {
   jwt: jwt({ secret: 'JWT_SECRET' }),
-  apiKeys: apiKeys(),
   bans: bans(),
   bodies: bodies(),
   concurrency: concurrency(),
@@ -44,11 +42,7 @@ const problemsOfApp = (config: object) =>
   (errorOf(() => createAppLimiter(config as never))?.problems ?? []).map(
     ({ path, expected }) => `${path}: ${expected}`,
   )
-const entries: Record<string, string> = {
-  apiKeys: 'api-keys',
-  slidingLog: 'sliding-log',
-  headerSets: 'header-sets',
-}
+const entries: Record<string, string> = { slidingLog: 'sliding-log', headerSets: 'header-sets' }
 const needed = (name: string) =>
   `use: [${name}()], with import { ${name} } from 'sluice/${entries[name] ?? name}'`
 
@@ -69,8 +63,6 @@ test.each<[keyof typeof made, string, object, object?]>([
   ['bodies', 'policies[0].cost', { cost: { usage: 'tokens', max: 9 } }],
   ['bodies', 'policies[0].reserve', { reserve: [{ match: { body: { a: true } }, share: 0.5 }] }],
   ['bodies', 'allow', {}, { allow: { body: { a: true } } }],
-  ['apiKeys', 'policies[0].key', { key: 'api-key' }],
-  ['apiKeys', 'apiKeys', {}, { apiKeys: { from: 'bearer' } }],
   ['bans', 'policies[0].penalty', { penalty: 'manual' }],
   ['plans', 'policies[0].limits', { limits: { pro: 9 }, plan: 'header:x-plan' }],
   ['plans', 'tables', {}, { tables: { a: { b: 'pro' } } }],

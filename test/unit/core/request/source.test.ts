@@ -2,8 +2,7 @@ import { parseCookie } from 'cookie'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Source } from '../../../../src/core/config/schema/credentials.ts'
-import { readFirst } from '../../../../src/core/request/credential.ts'
-import { UNREADABLE } from '../../../../src/core/request/source.ts'
+import { readFirst, readSource, UNREADABLE } from '../../../../src/core/request/source.ts'
 import { anyText } from '../../../support/any-text.ts'
 import { shortestRun } from '../../../support/shortest-run.ts'
 import { viewOnCloudflare } from '../../../support/view-on-cloudflare.ts'
@@ -12,8 +11,6 @@ const sourceOf = (text: string): Source => {
   const [, kind, name] = /^(\w+):?(.*)$/s.exec(text)!
   return { source: kind as Source['source'], name: name! }
 }
-
-const read = (source: Source, view: Parameters<typeof readFirst>[1]) => readFirst([source], view)
 
 function viewWith(headers: Record<string, string> | [string, string][] = {}, query = '') {
   const request = new Request(`https://www.example.com/${query}`, { headers })
@@ -137,7 +134,7 @@ test.each([
 ] as const)(
   'The source %s of the headers %j and the query "%s" has the value %j.',
   (where, headers, query, expected) => {
-    expect(read(sourceOf(where), viewWith(headers, query))).toBe(expected)
+    expect(readSource(sourceOf(where), viewWith(headers, query))).toBe(expected)
   },
 )
 
@@ -186,7 +183,7 @@ describe('arbitrary input of a client', () => {
         const request = viewWith({ 'X-A': a, Authorization: b, Cookie: c }).with({
           query: new URLSearchParams(query),
         })
-        for (const value of [read(from, request), readFirst([from, from], request)]) {
+        for (const value of [readSource(from, request), readFirst([from], request)]) {
           const isText = typeof value === 'string' && value !== ''
           expect(value === undefined || value === UNREADABLE || isText).toBe(true)
         }
@@ -203,7 +200,7 @@ describe('arbitrary input of a client', () => {
         const Cookie = `id=${value}`
         const request = viewWith({ Cookie })
         const expected = parseCookie(request.request.headers.get('cookie')!).id || undefined
-        const found = read(sourceOf('cookie:id'), request)
+        const found = readSource(sourceOf('cookie:id'), request)
         if (found !== UNREADABLE) expect(found).toBe(expected?.replaceAll('+', ' '))
       }),
       { numRuns: 500 },
@@ -218,7 +215,7 @@ describe('arbitrary input of a client', () => {
     fc.assert(
       fc.property(plain, others, others, (value, before, after) => {
         const Cookie = [...before, `id=${value}`, ...after].join('; ')
-        expect(read(sourceOf('cookie:id'), viewWith({ Cookie }))).toBe(value)
+        expect(readSource(sourceOf('cookie:id'), viewWith({ Cookie }))).toBe(value)
       }),
     )
   })
@@ -233,10 +230,10 @@ describe('arbitrary input of a client', () => {
         Cookie: `a=id${' '.repeat(99_000)}b; id="${'a'.repeat(50_000)}`,
         Authorization: `Bearer a${' bearer'.repeat(14_000)}`,
       })
-      expect(read(sourceOf('cookie:id'), many)).toBe(undefined)
-      expect(read(sourceOf('bearer'), many)).toBe(UNREADABLE)
-      expect(read(sourceOf('cookie:id'), blank)).toBe(UNREADABLE)
-      expect(read(sourceOf('bearer'), blank)).toBe(UNREADABLE)
+      expect(readSource(sourceOf('cookie:id'), many)).toBe(undefined)
+      expect(readSource(sourceOf('bearer'), many)).toBe(UNREADABLE)
+      expect(readSource(sourceOf('cookie:id'), blank)).toBe(UNREADABLE)
+      expect(readSource(sourceOf('bearer'), blank)).toBe(UNREADABLE)
     })
     expect(shortestMs).toBeLessThan(1000)
   })

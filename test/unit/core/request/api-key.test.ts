@@ -2,10 +2,8 @@ import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
-import { UNVERIFIED } from '../../../../src/core/request/credential.ts'
-import { UNREADABLE } from '../../../../src/core/request/source.ts'
-import { createApiKey } from '../../../../src/features/api-keys/reader.ts'
-import { inGateway } from '../../../../src/features/in-gateway.ts'
+import { createApiKey } from '../../../../src/core/request/api-key.ts'
+import { UNREADABLE, UNVERIFIED } from '../../../../src/core/request/source.ts'
 import { seenWith } from '../../../support/issuer.ts'
 
 const digest = (key: string) => createHash('sha256').update(key).digest('hex')
@@ -18,7 +16,7 @@ beforeEach(() => {
 })
 
 const reader = (apiKeys: object = {}) =>
-  createApiKey(parseConfig({ policies: [], apiKeys }, inGateway).apiKeys, log)
+  createApiKey(parseConfig({ policies: [], apiKeys }).apiKeys, log)
 const x = (key: string) => ({ 'X-Api-Key': key })
 
 describe('API keys without a list of known keys', () => {
@@ -130,7 +128,7 @@ describe('API keys with a list of known keys', () => {
   test.each(['__proto__', 'constructor', 'toString'])(
     'A variable named %s contains no known keys.',
     async (known) => {
-      const { apiKeys } = parseConfig({ policies: [], apiKeys: { known: 'KEYS' } }, inGateway)
+      const { apiKeys } = parseConfig({ policies: [], apiKeys: { known: 'KEYS' } })
       const read = createApiKey({ ...apiKeys, known }, log) // the parser refuses such a name
       expect(await read(seenWith(x('one')))).toBe(UNVERIFIED)
     },

@@ -1,22 +1,20 @@
-import { sha256 } from '../../core/base/digest.ts'
-import type { Log } from '../../core/base/log.ts'
-import type { ApiKey } from '../../core/program/key.ts'
-import {
-  hasAtMostBearer,
-  looksLikeJwt,
-  readFirst,
-  UNVERIFIED,
-} from '../../core/request/credential.ts'
-import { oncePerRequest } from '../../core/request/memo.ts'
-import { UNREADABLE } from '../../core/request/source.ts'
-import type { ApiKeys } from './fields.ts'
+import { sha256 } from '../base/digest.ts'
+import type { Log } from '../base/log.ts'
+import type { Unusable } from '../base/unusable.ts'
+import type { ApiKeys } from '../config/schema/credentials.ts'
+import { oncePerRequest } from './memo.ts'
+import { hasAtMostBearer, looksLikeJwt, readFirst, UNREADABLE, UNVERIFIED } from './source.ts'
+import type { RequestView } from './view.ts'
 
 /**
  * Creates a reader of API keys. It returns the SHA-256 of the key in hex, so that the key itself reaches neither the store nor a log, or
  * `undefined` if the request has no key. A key that is not known is unverified. Never throws.
  * @param log receives an event `api-keys` if the variable is missing or contains entries that are not digests. Errors of clients are not logged.
  */
-export function createApiKey({ from, known }: ApiKeys, log: Log = () => {}): ApiKey {
+export function createApiKey(
+  { from, known }: ApiKeys,
+  log: Log = () => {},
+): (view: RequestView) => Promise<string | Unusable | undefined> {
   let cached: { text: string; digests: Set<string> } | undefined
 
   function digestsIn(text: unknown): Set<string> {

@@ -1,5 +1,0 @@
-/** What `apiKeys()` adds to a configuration. */
-import type { FeatureFields } from '../../core/config/feature.ts'
-import { settings } from './fields.ts'
-
-export const declaration: FeatureFields = { name: 'apiKeys', settings }
