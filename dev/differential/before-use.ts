@@ -42,6 +42,10 @@ function replaced(value: unknown, change: (member: unknown, name: string) => unk
 
 const has = (value: unknown, name: string) => Object(value)[name] !== undefined
 
+/** Since then a client that is known to be refused gets its refusal before its body is read. */
+const readsBody = (policies: unknown) =>
+  /"body":(?!\{"(text|json)")|"body:/.test(JSON.stringify(policies))
+
 function restrict(drawn: Drawn): void {
   for (const name of ['config', 'live'] as const) {
     const known = replaced(drawn[name], withoutNew) as Drawn['live']
@@ -50,9 +54,7 @@ function restrict(drawn: Drawn): void {
   }
   // A batch waits for 1 ms instead of 2.
   drawn.config.batching = false
-  // A client that is known to be refused gets its refusal before its body is read.
-  const texts = JSON.stringify([drawn.config.policies, drawn.live])
-  if (/"body":(?!\{"(text|json)")|"body:/.test(texts)) drawn.config.denialCache = false
+  if (readsBody([drawn.config.policies, drawn.live])) drawn.config.denialCache = false
 }
 
 /** Replaces what earlier commits do not know. */
@@ -73,6 +75,7 @@ function restrictedPolicy(policy: Fields, host: Drawn['host']): Fields {
   const isBucket = algorithm === 'token-bucket' || algorithm === 'gcra'
   return {
     ...policy,
+    ...(readsBody(policy) && policy.onMissingKey === 'refuse' && { onMissingKey: 'share' }),
     // An app refuses it also in a live document.
     ...(host === 'app' && { check: undefined }),
     // A bucket gets no refund under a slower plan than that of its last charge.
@@ -95,14 +98,11 @@ function restrictRequest(text: string, { config: { clientAddress } }: Drawn): st
   return JSON.stringify(sent)
 }
 
-/** Log lines whose number or text has changed. With shards each database has lines of its own. */
-const changedLines = (use: Use[]) =>
-  use.some(([feature]) => feature === 'shards')
+function restrictResult({ answers, log, ...rest }: Played, { use }: Drawn): Played {
+  // The number or the text of these lines has changed. With shards each database has lines of its own.
+  const changed = use.some(([feature]) => feature === 'shards')
     ? /"(no-address|live-refused|store-error|breaker-\w+)"/
     : /"(no-address|live-refused)"/
-
-function restrictResult({ answers, log, ...rest }: Played, { use }: Drawn): Played {
-  const changed = changedLines(use)
   return {
     ...rest,
     log: log.filter((line) => !changed.test(line)),
