@@ -49,11 +49,11 @@ export const problem = (
   headers: FieldsByName = {},
 ): Response => respond({ type: 'about:blank', status, ...members }, headers)
 
-/** Copying these and setting the others is faster than a record of all. */
-const ofProblems = new Headers({
+/** Not `Headers`: the `Response` of `@hono/node-server`, which may be the global one, adopts the object, so all responses would share it. */
+const ofProblems = {
   'Content-Type': 'application/problem+json',
   'Cache-Control': 'no-store',
-})
+}
 
 /** @param waitMs the wait of `Retry-After`. Defaults to none */
 function respond(

@@ -34,4 +34,16 @@ describe.each(servers)('a limiter in %s', (_name, start) => {
     expect(page.headers.get('content-security-policy')).toMatch(/^default-src 'nonce-/)
     expect(await page.text()).toContain('<h1>Too many requests</h1>')
   })
+
+  test('A refusal has no field of the refusal of another client.', async () => {
+    const deny = [{ path: '/denied' }]
+    const url = await start(configOf({ policies: [policy], deny, cors }))
+    await fetch(url)
+    const refused = await fetch(url, { headers: { origin: 'https://page.example' } })
+    expect(refused.headers.has('retry-after')).toBe(true)
+    const denied = await fetch(`${url}/denied`)
+    expect(denied.status).toBe(403)
+    const own = ['retry-after', 'ratelimit', 'ratelimit-policy', 'access-control-allow-origin']
+    expect(own.filter((name) => denied.headers.has(name))).toEqual([])
+  })
 })
