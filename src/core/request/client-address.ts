@@ -40,16 +40,11 @@ type Networks = Readonly<Record<string, readonly string[]>>
 function readerOf(setting: ClientAddress | undefined, log: Log, networks: Networks): ReadAddress {
   if (setting === undefined && isCloudflare()) return fromCloudflare
   if (setting === undefined) {
-    return () => {
-      throw new ConfigError([
-        {
-          path: 'clientAddress',
-          expected:
-            '"socket" if clients connect directly, or { forwardedFor: { trustedProxies } } behind a proxy, because this runtime is not Cloudflare Workers',
-          got: 'nothing',
-        },
-      ])
-    }
+    return () =>
+      fail(
+        '"socket" if clients connect directly, or { forwardedFor: { trustedProxies } } behind a proxy, because this runtime is not Cloudflare Workers',
+        'nothing',
+      )
   }
   if (setting === 'cloudflare') return fromCloudflare
   if (setting === 'socket') return peerOf
@@ -59,6 +54,10 @@ function readerOf(setting: ClientAddress | undefined, log: Log, networks: Networ
     : fromForwardedFor(setting.forwardedFor, log, networks)
 }
 
+function fail(expected: string, got: string): never {
+  throw new ConfigError([{ path: 'clientAddress', expected, got }])
+}
+
 const fromCloudflare: ReadAddress = ({ request }) =>
   toPlainAddress(request.headers.get('cf-connecting-ip'))
 
@@ -66,26 +65,17 @@ const fromCloudflare: ReadAddress = ({ request }) =>
 function textOf(result: unknown): string | undefined {
   if (typeof result === 'string') return result
   if (result === undefined || result === null) return undefined
-  throw new ConfigError([
-    {
-      path: 'clientAddress',
-      expected: 'a function that returns the address as text, or nothing',
-      got: result instanceof Promise ? 'a promise' : `a result of type ${typeof result}`,
-    },
-  ])
+  const got = result instanceof Promise ? 'a promise' : `a result of type ${typeof result}`
+  return fail('a function that returns the address as text, or nothing', got)
 }
 
 /** @throws {ConfigError} if the runtime does not report the address of the connection */
 function peerOf({ remoteAddress }: Connection): Address | undefined {
   if (remoteAddress !== undefined) return toAddress(remoteAddress)
-  throw new ConfigError([
-    {
-      path: 'clientAddress',
-      expected:
-        'a number of trustedProxies, or a function, because this runtime does not report the address of the connection, or the client has disconnected',
-      got: 'a setting that needs it',
-    },
-  ])
+  return fail(
+    'a number of trustedProxies, or a function, because this runtime does not report the address of the connection, or the client has disconnected',
+    'a setting that needs it',
+  )
 }
 
 const isIn = (trusted: string[], networks: Networks) =>
