@@ -5,8 +5,8 @@ import { decideEach } from '../core/decide/decide.ts'
 import { observe } from '../core/decide/observed.ts'
 import type { Idempotency, Outcome, Question } from '../core/decide/question.ts'
 import type { Call } from '../core/endpoint.ts'
-import { retryAfter, withDecisionFields } from '../core/respond/response.ts'
-import { keyConflict } from './idempotency.ts'
+import { jsonAnswer, retryAfter, withDecisionFields } from '../core/respond/response.ts'
+import { keyConflict, replayedField } from './idempotency.ts'
 import { readQuestions } from './questions.ts'
 import { type Ask, decideBody } from './schema.ts'
 
@@ -46,20 +46,14 @@ export async function decide(call: Call): Promise<Response> {
       call.runtime,
     )
   })
-  const headers = {
-    'Cache-Control': 'no-store',
-    ...(outcomes.some(({ replayed }) => replayed) && { 'Idempotent-Replayed': 'true' }),
-  }
+  const headers = replayedField(outcomes.some(({ replayed }) => replayed))
   const decisions = outcomes.map(({ decision }) => decision)
-  return isList ? Response.json(decisions, { headers }) : one(decisions[0]!, headers, call)
+  return isList ? jsonAnswer(decisions, headers) : one(decisions[0]!, headers, call)
 }
 
 function one(decision: Decision, headers: Record<string, string>, { config }: Call): Response {
   const status = decision.allowed ? 200 : 429
-  const answer = Response.json(decision, {
-    status,
-    headers: { ...headers, ...retryAfter(decision) },
-  })
+  const answer = jsonAnswer(decision, { ...headers, ...retryAfter(decision) }, status)
   return withDecisionFields(answer, decision, config)
 }
 

@@ -3,6 +3,7 @@ import type { Policy } from '../core/config/parse.ts'
 import type { Call } from '../core/endpoint.ts'
 import { isMatch, type Match, type Unmet } from '../core/program/match.ts'
 import type { Part } from '../core/program/subject.ts'
+import { jsonAnswer } from '../core/respond/response.ts'
 import { bodyOf } from './call.ts'
 import { describedRequest } from './described-request.ts'
 import { unprocessable } from './problems.ts'
@@ -63,7 +64,7 @@ export async function tryRequest(call: Call, { name }: Policy): Promise<Response
         : { met: false, ...whyNot(found) }
       : { met: false, unmet: 'deny' }),
   }
-  return Response.json(trial, { headers: { 'Cache-Control': 'no-store' } })
+  return jsonAnswer(trial)
 }
 
 function metBy(

@@ -1,6 +1,7 @@
 import type { Limiter } from '../core/create.ts'
 import { missingDatabases } from '../core/decide/configured.ts'
 import type { RuntimeContext } from '../core/request/view.ts'
+import { jsonAnswer } from '../core/respond/response.ts'
 import { callerOf, tokenOf } from './caller.ts'
 
 /** A reason why the Worker cannot decide or forward requests. Contains names of variables, never their values. */
@@ -61,8 +62,10 @@ const IS_OPEN = 'The database failed repeatedly. Until it answers again, onStore
 
 function report(good: string, bad: string, problems: HealthProblem[], more: object = {}): Response {
   const failed = problems.length > 0
-  return Response.json(
-    { status: failed ? bad : good, problems: failed ? problems : undefined, ...more },
-    { status: failed ? 503 : 200, headers: { 'Cache-Control': 'no-store' } },
+  const status = failed ? bad : good
+  return jsonAnswer(
+    { status, problems: failed ? problems : undefined, ...more },
+    {},
+    failed ? 503 : 200,
   )
 }

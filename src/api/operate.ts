@@ -4,7 +4,7 @@ import { show } from '../core/config/schema/checked.ts'
 import { type Operation, operate as operateOn } from '../core/decide/operate.ts'
 import type { Call } from '../core/endpoint.ts'
 import { isMatch, type Match, type Unmet } from '../core/program/match.ts'
-import { problem } from '../core/respond/response.ts'
+import { jsonAnswer, problem } from '../core/respond/response.ts'
 import { bodyOf } from './call.ts'
 import { describedRequest } from './described-request.ts'
 import { tryRequest, whyNot } from './explain.ts'
@@ -73,7 +73,7 @@ async function onKey(
     { waitUntil: runtime.waitUntil },
   )
   if (status instanceof StoreError) return storeFailed(status)
-  return Response.json(status, { headers: { 'Cache-Control': 'no-store' } })
+  return jsonAnswer(status)
 }
 
 /** Finds the matches of a target. A request may have several quotas of one policy. */

@@ -3,6 +3,7 @@ import type { Condition } from '../core/config/schema/condition.ts'
 import { probe } from '../core/decide/operate.ts'
 import type { Call } from '../core/endpoint.ts'
 import { labelOf } from '../core/program/key.ts'
+import { jsonAnswer } from '../core/respond/response.ts'
 
 /** A policy in the list of policies. */
 export interface PolicyReport {
@@ -49,29 +50,26 @@ export async function listPolicies({ rules, parts }: Call): Promise<Response> {
   // With several databases, reports the first that fails, or else the slowest.
   const bySpeed = reports.toSorted((a, b) => (b.roundTripMs ?? 0) - (a.roundTripMs ?? 0))
   const { name, ...store } = reports.find(({ status }) => status === 'failing') ?? bySpeed[0]!
-  return Response.json(
-    {
-      policies: policies.map((policy): PolicyReport => {
-        const { name, algorithm, limit, windowMs, burst, mode, onStoreError } = policy
-        const match = written(policy.match)
-        return {
-          name,
-          algorithm,
-          limit,
-          windowMs,
-          burst,
-          mode,
-          key: policy.key.map(labelOf),
-          ...(Object.keys(match).length > 0 && { match }),
-          onStoreError,
-          bans: policy.penalty !== undefined,
-          ...(policy.overrides && { overrides: true }),
-          decidedBy: store.status === 'ok' ? 'store' : onStoreError,
-        }
-      }),
-      store,
-      ...(reports.length > 1 && { shards: reports }),
-    },
-    { headers: { 'Cache-Control': 'no-store' } },
-  )
+  return jsonAnswer({
+    policies: policies.map((policy): PolicyReport => {
+      const { name, algorithm, limit, windowMs, burst, mode, onStoreError } = policy
+      const match = written(policy.match)
+      return {
+        name,
+        algorithm,
+        limit,
+        windowMs,
+        burst,
+        mode,
+        key: policy.key.map(labelOf),
+        ...(Object.keys(match).length > 0 && { match }),
+        onStoreError,
+        bans: policy.penalty !== undefined,
+        ...(policy.overrides && { overrides: true }),
+        decidedBy: store.status === 'ok' ? 'store' : onStoreError,
+      }
+    }),
+    store,
+    ...(reports.length > 1 && { shards: reports }),
+  })
 }

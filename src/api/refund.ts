@@ -1,7 +1,8 @@
 import { StoreError } from '../core/base/errors.ts'
 import { refund as refundEach } from '../core/decide/operate.ts'
 import type { Call } from '../core/endpoint.ts'
-import { keyConflict } from './idempotency.ts'
+import { jsonAnswer } from '../core/respond/response.ts'
+import { keyConflict, replayedField } from './idempotency.ts'
 import { storeFailed } from './problems.ts'
 import { readQuestions } from './questions.ts'
 import { type RefundAsk, refundBody } from './schema.ts'
@@ -25,10 +26,5 @@ export async function refund(call: Call): Promise<Response> {
     return result.code === 'idempotency-conflict' ? keyConflict() : storeFailed(result)
   }
   const { statuses, replayed } = result
-  return Response.json(isList ? statuses : statuses[0], {
-    headers: {
-      'Cache-Control': 'no-store',
-      ...(replayed && { 'Idempotent-Replayed': 'true' }),
-    },
-  })
+  return jsonAnswer(isList ? statuses : statuses[0], replayedField(replayed))
 }

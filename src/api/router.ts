@@ -3,7 +3,7 @@ import type { Limiter } from '../core/create.ts'
 import { decideEach } from '../core/decide/decide.ts'
 import type { LimiterParts } from '../core/decide/question.ts'
 import type { ApiRuntime, Caller, Endpoint } from '../core/endpoint.ts'
-import { problem, refusal, withDecisionFields } from '../core/respond/response.ts'
+import { jsonAnswer, problem, refusal, withDecisionFields } from '../core/respond/response.ts'
 import { callerOf, isOpen, tokenOf } from './caller.ts'
 import { decide } from './decide.ts'
 import { auth } from './forward-auth.ts'
@@ -45,7 +45,7 @@ export function createApi({ config, rulesOf, partsOf, log, stages }: Limiter, op
     if (under === undefined) return undefined
     if (openapi && under === '/openapi.json' && (isOpen('api', env) || isOpen('operate', env))) {
       if (!['GET', 'HEAD'].includes(request.method)) return notAllowed(['GET'])
-      return Response.json(openapi, { headers: { 'Cache-Control': 'no-store' } })
+      return jsonAnswer(openapi)
     }
     const endpoint = all.find(({ path }) => path.test(under))
     if (!endpoint?.scopes.some((scope) => isOpen(scope, env))) return undefined

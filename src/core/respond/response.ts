@@ -49,6 +49,10 @@ export const problem = (
   headers: FieldsByName = {},
 ): Response => respond({ type: 'about:blank', status, ...members }, headers)
 
+/** Makes a JSON answer that no cache stores. */
+export const jsonAnswer = (body: unknown, headers: FieldsByName = {}, status = 200): Response =>
+  Response.json(body, { status, headers: { 'Cache-Control': 'no-store', ...headers } })
+
 /** Not `Headers`: the `Response` of `@hono/node-server`, which may be the global one, adopts the object, so all responses would share it. */
 const ofProblems = {
   'Content-Type': 'application/problem+json',

@@ -11,7 +11,7 @@ import { limitsOf } from '../../core/decide/limit.ts'
 import type { Call, Endpoint } from '../../core/endpoint.ts'
 import type { WatchedDatabase } from '../../core/feature.ts'
 import type { Match } from '../../core/program/match.ts'
-import { problem } from '../../core/respond/response.ts'
+import { jsonAnswer, problem } from '../../core/respond/response.ts'
 import { isListed } from '../bans/fields.ts'
 import { rendezvous } from '../shards/rendezvous.ts'
 import { type BanSet, forgetBans, type ListedBan, readBans } from './list.ts'
@@ -95,7 +95,7 @@ async function listBans(call: Call): Promise<Response> {
       total: pages.reduce((sum, { size }) => sum + size, 0) - (page.length - bans.length),
       ...(last && { next: `${last.end}:${last.subject}` }),
     }
-    return Response.json(body, { headers: { 'Cache-Control': 'no-store' } })
+    return jsonAnswer(body)
   } catch (error) {
     if (error instanceof StoreError) return storeFailed(error)
     throw error

@@ -11,15 +11,13 @@ import { MAX_PRODUCT } from '../../core/config/schema/limit.ts'
 import { operate } from '../../core/decide/operate.ts'
 import type { Call, Endpoint } from '../../core/endpoint.ts'
 import type { Match } from '../../core/program/match.ts'
-import { problem } from '../../core/respond/response.ts'
+import { jsonAnswer, problem } from '../../core/respond/response.ts'
 import { changeLimit, listLimits, type OverrideReport } from './documents.ts'
 
 /** The answer of `GET /policies/{name}/keys`. */
 export interface OverrideList {
   overrides: OverrideReport[]
 }
-
-const answerOf = (body: object) => Response.json(body, { headers: { 'Cache-Control': 'no-store' } })
 
 /** `GET /_sluice/v1/policies/{name}/keys`: the keys with a limit of an operator. */
 async function listKeys({ rest, rules, config, parts, runtime }: Call): Promise<Response> {
@@ -28,7 +26,7 @@ async function listKeys({ rest, rules, config, parts, runtime }: Call): Promise<
   if (!policy.overrides) return noOverrides(policy)
   try {
     const overrides = await listLimits(policy, config, parts.nameSubject, runtime.env)
-    return answerOf({ overrides } satisfies OverrideList)
+    return jsonAnswer({ overrides } satisfies OverrideList)
   } catch (error) {
     if (error instanceof StoreError) return storeFailed(error)
     throw error
@@ -62,7 +60,7 @@ async function limitOfKey(call: Call): Promise<Response> {
         named,
         waitUntil,
       ))
-  return status instanceof StoreError ? storeFailed(status) : answerOf(status)
+  return status instanceof StoreError ? storeFailed(status) : jsonAnswer(status)
 }
 
 export const overrideEndpoints: Endpoint[] = [

@@ -7,7 +7,7 @@ import type { Feature, Limiter, PathHandler } from '../../core/feature.ts'
 import { compileMatcher, type Matcher } from '../../core/program/match.ts'
 import { RequestView, type RuntimeContext } from '../../core/request/view.ts'
 import { withCors } from '../../core/respond/cors.ts'
-import { problem, refusal, withDecisionFields } from '../../core/respond/response.ts'
+import { jsonAnswer, problem, refusal, withDecisionFields } from '../../core/respond/response.ts'
 import { dependsOnRequest, forSenders } from './caller.ts'
 import { parseOptions, type QuotaOptions } from './options.ts'
 
@@ -87,7 +87,7 @@ export function quota(options: QuotaOptions = {}): Feature {
       quotas: decision.limits.map(quotaOf),
       perRequest: rules.policies.filter(isPerRequest).map(({ name }) => name),
     }
-    return Response.json(body, { headers: { 'Cache-Control': 'no-store' } })
+    return jsonAnswer(body)
   }
 
   const handler: PathHandler = async (path, request, runtime, limiter) => {

@@ -2,7 +2,7 @@
 import type { Verified } from '../../core/decide/verified.ts'
 import type { Feature, PathHandler } from '../../core/feature.ts'
 import { tokensIn } from '../../core/request/trusted-token.ts'
-import { problem } from '../../core/respond/response.ts'
+import { jsonAnswer, problem } from '../../core/respond/response.ts'
 import { createAllowance } from './allowance.ts'
 import { claimOf, FIELD, isCurrent } from './field.ts'
 import { report } from './report.ts'
@@ -41,9 +41,7 @@ export function verify(): Feature {
       return problem(401, { title: 'Unauthorized', detail, now })
     }
     if (!allowance.takes(now)) return tooMany()
-    return Response.json(await report(limiter, runtime, claim), {
-      headers: { 'Cache-Control': 'no-store' },
-    })
+    return jsonAnswer(await report(limiter, runtime, claim))
   }
 
   async function recognize(
