@@ -13,7 +13,7 @@ import type { RequestView } from '../request/view.ts'
 import { compileCondition, compileRules, type Mismatch, matchesAll } from './condition.ts'
 import { compileCost } from './cost.ts'
 import { compileKey, type KeyReaders, keyReaders, labelOf } from './key.ts'
-import type { CompileClaim, CompileSize } from './plan.ts'
+import type { CompileClaim, CompilePlan } from './plan.ts'
 import { compileReserve } from './reserve.ts'
 import { canonical, type Part } from './subject.ts'
 
@@ -77,7 +77,7 @@ export interface MatchStages {
   /** Reads the claims of a request's token, for the key part `jwt:<claim>`. */
   claims?: Claims
   /** Finds the size of a policy by the plan of a request. */
-  compilePlan?: CompileSize
+  compilePlan?: CompilePlan
   /** Finds the size of a policy by a claim of the token. A request without the claim has that of its plan. */
   compileClaim?: CompileClaim
   /**
@@ -220,7 +220,7 @@ function compilePolicy(
   const otherKey =
     typeof onMissingKey === 'object' ? compiled(onMissingKey.key, otherLabelOf) : undefined
   const planned = compilePlan?.(policy, config, readers)
-  const sized = compileClaim?.(policy, config, readers, planned) ?? planned
+  const sized = compileClaim?.(policy, readers, planned) ?? planned
   const shareOf = compileReserve(policy, config)
   const periodOf = policy.calendar && calendar(policy.calendar.unit, policy.calendar.timeZone)
 

@@ -6,16 +6,21 @@ import type { KeyReaders } from './key.ts'
 /** Returns the policy in the size of a request. */
 export type SizeOf = (view: RequestView) => Soon<Policy>
 
-/** Compiles the sizes of a policy by the plan or the claim of a request. `undefined` for a policy without them. */
-export type CompileSize = (
+/** Compiles the sizes of a policy by the plan of a request. `undefined` for a policy without plans. */
+export type CompilePlan = (
   policy: Policy,
   config: Pick<Config, 'tables' | 'caseSensitivePaths'>,
   readers: KeyReaders,
 ) => SizeOf | undefined
 
-/** @param planned the size of a request without the claim; defaults to that of the policy */
+/**
+ * Compiles the sizes of a policy by a claim. `undefined` for a policy without one.
+ * @param planned the size of a request without the claim; defaults to that of the policy
+ */
 export type CompileClaim = (
-  ...given: [...Parameters<CompileSize>, planned: SizeOf | undefined]
+  policy: Policy,
+  readers: KeyReaders,
+  planned: SizeOf | undefined,
 ) => SizeOf | undefined
 
 /** Returns a policy with the size of a plan, or `undefined` if the policy does not have the plan. */

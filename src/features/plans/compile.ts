@@ -1,9 +1,9 @@
 import { whenKnown } from '../../core/base/when-known.ts'
 import { compileKey } from '../../core/program/key.ts'
-import { type CompileSize, ofPlan } from '../../core/program/plan.ts'
+import { type CompilePlan, ofPlan } from '../../core/program/plan.ts'
 import type { Part } from '../../core/program/subject.ts'
 
-export const compilePlan: CompileSize = (policy, config, readers) => {
+export const compilePlan: CompilePlan = (policy, config, readers) => {
   const { plan } = policy
   if (!plan) return undefined
   const read = compileKey([plan.key], policy.match.path ?? [], config, readers)

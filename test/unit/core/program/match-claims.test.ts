@@ -47,6 +47,7 @@ describe('a limit from a claim', () => {
     [null, 10],
     [[500], 10],
     [{ rate: 500 }, 10],
+    [{ toString: 500 }, 10],
     [undefined, 10],
   ])('The claim %j gives the limit %d.', async (rate, expected) => {
     expect((await sizeOf({}, { sub: 'ann', rate })).limit).toBe(expected)
