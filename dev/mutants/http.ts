@@ -11,9 +11,24 @@ const existing = mutantsOf('src/core/respond/ratelimit-fields/existing.ts', unit
 const merging = mutantsOf('src/core/respond/ratelimit-fields/merge.ts', unit)
 const cors = mutantsOf('src/core/respond/cors.ts', unit)
 const page = mutantsOf('src/core/respond/page.ts', unit)
+const fieldsOfProblems = mutantsOf('src/core/respond/response.ts', 'test/unit/hosts/node')
 
 /** Mutants of `src/core/respond/`. */
 export const httpMutants: Mutant[] = [
+  fieldsOfProblems(
+    'gives all problem documents the same Headers',
+    `{
+  'Content-Type': 'application/problem+json',
+  'Cache-Control': 'no-store',
+}
+`,
+    `new Headers({
+  'Content-Type': 'application/problem+json',
+  'Cache-Control': 'no-store',
+})
+`,
+    'light-classes',
+  ),
   refusal(
     'sends a response of a function that was read',
     "!(answer.status >= 400 || typeof own === 'object') || answer.bodyUsed",
