@@ -83,17 +83,18 @@ export async function listLimits(
   const texts = await Promise.all(
     names.map((name) => createUpstashReader(databaseFrom(config, env, name))(key)),
   )
+  const found = texts.flatMap((text) => [
+    ...(text ?? '').matchAll(/([\w-]+)-limit:(\d+):(\d+):(\d+);/g),
+  ])
+  found.sort(([, , one], [, , other]) => Number(one) - Number(other))
   const now = Date.now()
-  const reports = new Map<string, OverrideReport>()
-  for (const text of texts) {
-    for (const [, tag, time, life, units] of (text ?? '').matchAll(
-      /([\w-]+)-limit:(\d+):(\d+):(\d+);/g,
-    )) {
+  // Of several limits of a key, the one that was set last is in force.
+  const reports = new Map(
+    found.map(([, tag, time, life, units]) => {
       const subject = subjectOf(tag!)
       const overriddenForMs = Number(time) + Number(life) - now
-      if (overriddenForMs > (reports.get(subject)?.overriddenForMs ?? 0))
-        reports.set(subject, { subject, limit: Number(units), overriddenForMs })
-    }
-  }
-  return [...reports.values()]
+      return [subject, { subject, limit: Number(units), overriddenForMs }]
+    }),
+  )
+  return [...reports.values()].filter(({ overriddenForMs }) => overriddenForMs > 0)
 }
