@@ -5,6 +5,7 @@ const places = mutantsOf('lua/places.lua', 'test/script')
 const twin = mutantsOf('src/features/turns/object.ts', 'test/script')
 const calls = mutantsOf('src/features/turns/calls.ts', 'test/script')
 const hold = mutantsOf('src/features/turns/hold.ts', 'test/unit/features/turns')
+const objects = mutantsOf('src/features/turns/objects.ts', 'test/unit/features/turns')
 const numbers = mutantsOf('src/features/turns/waits.ts', 'test/script')
 
 /** Faults in the waits of requests. */
@@ -60,6 +61,7 @@ export const waitsMutants: Mutant[] = [
     'edges',
   ),
   hold('a repeated call waits again', 'reply.replayed ?', '!reply ?', 'edges'),
+  objects('without room, a limit that has no wait gets one', 'waits(limit) ?', 'limit ?', 'edges'),
   hold(
     'each store holds for the wait of its own limits',
     'limits.length > 0 && waitMs >',

@@ -3,7 +3,7 @@ import { StoreError } from '../../core/base/errors.ts'
 import type { Store, StoreReply, StoreRequest } from '../../core/connection/store.ts'
 import { saying } from '../../stores/durable-objects/objects.ts'
 import type { WaitingRoom } from './room.ts'
-import { mayWait } from './waits.ts'
+import { mayWait, waits } from './waits.ts'
 
 /** A store whose requests do not wait while the isolate has no room. */
 export function waitingObjects(store: Store, room: WaitingRoom): Store {
@@ -11,7 +11,9 @@ export function waitingObjects(store: Store, room: WaitingRoom): Store {
     if (!list.some(mayWait) || !room.isFull()) return list
     const atOnce = (request: StoreRequest): StoreRequest => ({
       ...request,
-      limits: request.limits.map((limit) => ({ ...limit, terms: { ...limit.terms, wait: 0 } })),
+      limits: request.limits.map((limit) =>
+        waits(limit) ? { ...limit, terms: { ...limit.terms, wait: 0 } } : limit,
+      ),
     })
     return list.map((request) => (mayWait(request) ? atOnce(request) : request))
   }

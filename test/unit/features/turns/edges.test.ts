@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { ConfigOptions, PolicyOptions } from '../../../../src/core/config/options.ts'
+import { concurrency } from '../../../../src/features/concurrency/index.ts'
 import { endpoints } from '../../../../src/features/endpoints/index.ts'
 import { slidingLog } from '../../../../src/features/sliding-log/index.ts'
 import { turns, WaitSubject } from '../../../../src/features/turns/index.ts'
@@ -53,6 +54,22 @@ test('A request that finds no room to wait is told the time of its place, and no
   const refused = results.filter(({ allowed }) => !allowed)
   expect(refused.length).toBeGreaterThan(0)
   for (const { decision } of refused) expect(decision.retryAfterMs).toBeLessThanOrEqual(400)
+})
+
+test('Without room to wait a Durable Object still counts slots, which have no wait.', async () => {
+  const [store, variables] = inObjects()
+  const slots = {
+    name: 'slots',
+    algorithm: 'concurrency',
+    limit: 9,
+    window: '1m',
+    key: 'global',
+  } as const
+  const options = { ...store, maxWaiting: 1, use: [concurrency()] }
+  const check = limiter([{ ...spaced, wait: '5s' }, slots], options, variables)
+  const [, , last] = await Promise.all([check(), check(), check()])
+  expect(last!.decision).toMatchObject({ allowed: false, reason: 'limited' })
+  expect(last!.decision).not.toHaveProperty('fallback')
 })
 
 test('A refusal tells when units come back, and not when a request may wait again.', async () => {
