@@ -158,6 +158,12 @@ export const limiterMutants: Mutant[] = [
     'decide',
   ),
   fallback(
+    'learns nothing from the calls of operators',
+    '      }\n      learn(requests, reply, sentAt, options)\n      return reply\n    },\n\n    async decideEach',
+    '      }\n      if (options.fallback) learn(requests, reply, sentAt, options)\n      return reply\n    },\n\n    async decideEach',
+    'fallback',
+  ),
+  fallback(
     'releases slots that a request does not take',
     'slot && cost > 0',
     'slot',

@@ -1,5 +1,6 @@
 /** The layer that answers by `onStoreError`, and its use of late replies. */
 import { expect, test } from 'vitest'
+import { StoreError } from '../../../../src/core/base/errors.ts'
 import type { PolicyOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import type { Correction, StoreReply, StoreRequest } from '../../../../src/core/connection/store.ts'
@@ -55,6 +56,24 @@ test('If one policy denies, no other policy of the request is counted.', async (
   ])
   expect(await remainingIn(local, limits.slice(0, 1))).toEqual([3])
   expect(errors).toEqual(['unreachable'])
+})
+
+test('A ban that an operator has set through the isolate refuses there, while the database is down.', async () => {
+  const [limit] = limitsOf({})
+  const banned = { remaining: 3, resetAfterMs: 0, nextAfterMs: 0, bannedForMs: 30_000 }
+  const database = {
+    ...failing(),
+    decide: async (requests: StoreRequest[]) => {
+      if (requests[0]!.mode !== 'ban') throw new StoreError('unreachable')
+      const state = { ...banned, allowed: false, retryAfterMs: 30_000 }
+      return { decidedAt: Date.now(), states: [[state]] }
+    },
+  }
+  const { store } = fallbackOver(database)
+  await store.decide([{ mode: 'ban', banMs: 30_000, limits: [limit!] }])
+  const { states } = await store.decide(take([limit!]), { fallback: true })
+  expect(states[0]![0]).toMatchObject({ allowed: false, fallback: { by: 'local' } })
+  expect(states[0]![0]!.retryAfterMs).toBeGreaterThan(29_000)
 })
 
 test('Shadow policies never refuse, and each list has its own answer.', async () => {
