@@ -36,7 +36,7 @@ export interface Point {
 }
 
 const nameOf = ({ lists, periodMs, ms }: HoldRule) =>
-  `${ms} ms, after ${lists} ${lists === 1 ? 'list' : 'lists'} in ${periodMs} to ${2 * periodMs} ms`
+  `${ms} ms (${2 * ms} ms alone), after ${lists} ${lists === 1 ? 'list' : 'lists'} in ${periodMs} to ${2 * periodMs} ms`
 
 async function measure(server: BenchServer): Promise<Point[]> {
   const never = { name: 'never batched', batching: false, denialCache: true }

@@ -170,8 +170,9 @@ function createIsolates(
     inGateway,
   )
   const nameSubject = plainSubjects('simulated')
+  // A timer of workerd fires at a whole millisecond.
   const later = (ms: number, task: () => void) =>
-    void time.at(time.now() + (ms || TURN_MS), () => task())
+    void time.at(ms ? Math.floor(time.now()) + ms : time.now() + TURN_MS, () => task())
   // Nothing fails in the simulation, so a log line is an error.
   const log = (...line: unknown[]) => {
     throw new Error(line.join(' '))

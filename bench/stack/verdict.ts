@@ -136,7 +136,7 @@ export const rows: Row[] = [
     unit: 'ms',
     values: addedP50('open-1500'),
     most: 0.8,
-    why: 'Requests wait for a batch while several calls are in flight. A timer of 1 ms takes 1 to 2 ms.',
+    why: 'Requests wait for a batch while several calls are in flight.',
   },
   {
     what: 'Calls to Redis per decision, the same load',

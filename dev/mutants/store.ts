@@ -410,6 +410,18 @@ export const storeMutants: Mutant[] = [
     'batching',
   ),
   batching(
+    'does not wait longer for the second list',
+    'batch.entries.length > 1 ?',
+    'batch.entries.length > 0 ?',
+    'batching',
+  ),
+  batching(
+    'waits longer for the third list',
+    'batch.entries.length > 1 ?',
+    'batch.entries.length > 2 ?',
+    'batching',
+  ),
+  batching(
     'forgets the lists of the period before',
     'before: latest.period === period - 1 ? latest.lists : 0',
     'before: 0',

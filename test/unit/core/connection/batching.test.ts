@@ -80,17 +80,22 @@ const ask = (requests: StoreRequest[] | string, deadlineMs = 60_000): Promise<un
 
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 const echo = ({ names, answer }: Call) => answer(names.map(replyTo))
-/** Ends the waits that match, one after the other. By default those of requests that opened a batch. */
-async function turn(matches = ({ ms }: { ms: number }) => ms <= 2) {
-  const matching = waits.filter(matches)
+/** Ends the waits that match, one after the other. */
+async function end(matching: typeof waits) {
   waits = waits.filter((one) => !matching.includes(one))
   for (const { end } of matching) {
     end()
     await settled()
   }
 }
+const opening = () => waits.filter(({ ms }) => ms <= 2)
+/** Ends the waits of requests that opened a batch. One that nobody has joined waits twice. */
+async function turn() {
+  await end(opening())
+  await end(opening())
+}
 /** Ends the waits of requests that joined a batch. */
-const lapse = () => turn(({ ms }) => ms > 2)
+const lapse = () => end(waits.filter(({ ms }) => ms > 2))
 /** Makes a call that stays in flight, so that other requests open a batch. */
 const occupy = () => {
   void ask('early', 1_000_000)
@@ -394,15 +399,18 @@ test('No list is sent twice, and every request that is not killed gets its own r
           const { length } = waits
           expected.set(name, ask(name, deadlineMs))
           if (waits.length > length) nameOf.set(waits.at(-1)!, name)
-        } else if (what === 'wait' && wait) await turn((one) => one === wait)
-        else if (what === 'kill' && wait) {
+        } else if (what === 'wait' && wait) {
+          const before = new Set(waits)
+          await end([wait])
+          for (const one of waits) if (!before.has(one)) nameOf.set(one, nameOf.get(wait)!)
+        } else if (what === 'kill' && wait) {
           expected.delete(nameOf.get(wait)!)
           kill(waits.indexOf(wait))
         } else if (what === 'answer' && calls[which]) answer(calls[which])
         else if (what === 'pass') now += which
         await settled()
       }
-      while (waits.length > 0) await turn(() => true)
+      while (waits.length > 0) await end(waits)
       for (const call of calls) answer(call)
       const sent = calls.flatMap(({ names }) => names)
       expect(new Set(sent).size).toBe(sent.length)
@@ -429,6 +437,21 @@ describe('batching of fast requests', () => {
     void ask('dan')
     await turn()
     expect(calls.map(({ names }) => names)).toEqual([['ann'], ['bob'], ['eve', 'dan']])
+  })
+
+  test('A request that nobody has joined within 1 ms waits for another one.', async () => {
+    await waitAfter(0)
+    await end(opening())
+    expect([calls.length, waits.map(({ ms }) => ms)]).toEqual([2, [1]])
+    await end(opening())
+    expect(calls.map(({ names }) => names)).toEqual([['ann'], ['bob'], ['eve']])
+  })
+
+  test('A batch of two leaves after 1 ms.', async () => {
+    await waitAfter(0)
+    void ask('dan')
+    await end(opening())
+    expect(calls.at(-1)!.names).toEqual(['eve', 'dan'])
   })
 
   test.each([
