@@ -5,9 +5,11 @@ import { afterEach, expect, test, vi } from 'vitest'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { createParts } from '../../../../src/core/create.ts'
 import { decideEach } from '../../../../src/core/decide/decide.ts'
+import { stagesOf } from '../../../../src/core/feature.ts'
 import type { Match } from '../../../../src/core/program/match.ts'
 import { leases } from '../../../../src/features/leases/index.ts'
 import { shards } from '../../../../src/features/shards/index.ts'
+import { slidingLog } from '../../../../src/features/sliding-log/index.ts'
 
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
@@ -54,7 +56,7 @@ test.each([
   async (_, allowed) => {
     answerAll(allowed)
     const config = parseConfig({
-      use: [shards(names), leases()],
+      use: [shards(names), leases(), slidingLog()],
       deadline: '10s',
       policies: [
         {
@@ -67,7 +69,8 @@ test.each([
         { name: 'log', algorithm: 'sliding-log', limit: 50, window: '1d' },
       ],
     })
-    const parts = createParts(config, () => {})(env)
+    const log = () => {}
+    const parts = createParts(config, log, stagesOf({ config, log }))(env)
     const decide = async (key: string) => {
       const policies = config.policies.map(
         (policy): Match => ({ policy, partitionKey: [['header:x', key]], cost: 1 }),
