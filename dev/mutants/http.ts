@@ -17,16 +17,10 @@ const fieldsOfProblems = mutantsOf('src/core/respond/response.ts', 'test/unit/ho
 export const httpMutants: Mutant[] = [
   fieldsOfProblems(
     'gives all problem documents the same Headers',
-    `{
-  'Content-Type': 'application/problem+json',
-  'Cache-Control': 'no-store',
-}
-`,
-    `new Headers({
-  'Content-Type': 'application/problem+json',
-  'Cache-Control': 'no-store',
-})
-`,
+    'return new Response(JSON.stringify(document), { status: document.status, headers })',
+    `const shared = ((respond as any).shared ??= new Headers())
+  for (const name in headers) shared.set(name, headers[name]!)
+  return new Response(JSON.stringify(document), { status: document.status, headers: shared })`,
     'light-classes',
   ),
   refusal(

@@ -53,23 +53,19 @@ export const problem = (
 export const jsonAnswer = (body: unknown, headers: FieldsByName = {}, status = 200): Response =>
   Response.json(body, { status, headers: { 'Cache-Control': 'no-store', ...headers } })
 
-/** Not `Headers`: the `Response` of `@hono/node-server`, which may be the global one, adopts the object, so all responses would share it. */
-const ofProblems = {
-  'Content-Type': 'application/problem+json',
-  'Cache-Control': 'no-store',
-}
-
 /** @param waitMs the wait of `Retry-After`. Defaults to none */
 function respond(
   document: { status: number },
   fields: FieldsByName,
   waitMs: number | null = null,
 ): Response {
-  const { status } = document
-  const response = new Response(JSON.stringify(document), { status, headers: ofProblems })
-  if (waitMs) response.headers.set('Retry-After', `${seconds(waitMs)}`)
-  for (const name in fields) response.headers.set(name, fields[name]!)
-  return response
+  const headers: FieldsByName = {
+    'Content-Type': 'application/problem+json',
+    'Cache-Control': 'no-store',
+  }
+  if (waitMs) headers['Retry-After'] = `${seconds(waitMs)}`
+  for (const name in fields) headers[name] = fields[name]!
+  return new Response(JSON.stringify(document), { status: document.status, headers })
 }
 
 /** Returns `Retry-After` (RFC 9110, 10.2.3): the time before which the same request cannot pass. No field if that time is 0 or unknown. */
