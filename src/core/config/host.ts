@@ -1,4 +1,4 @@
-/** What policies need of the host of a limiter, beyond the request. A host names what it lacks, so that others do not load the checks. */
+/** Checks what policies require of the host of a limiter. A host passes the checks of what it lacks, so other hosts do not load them. */
 import { ConfigError, type ConfigProblem } from '../base/errors.ts'
 import { type Config, problemIn } from './parse.ts'
 import type { Policy } from './schema/policy.ts'

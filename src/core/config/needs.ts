@@ -73,9 +73,10 @@ export function checkNeeds(
     const entry = feature.replace(/[A-Z]/, (capital) => `-${capital.toLowerCase()}`)
     problem(path, `use: [${feature}()], with import { ${feature} } from 'sluice/${entry}'`)
   }
+  const owned = Object.entries({ ...owners, ...settingOwners })
   const check = (of: unknown, ...path: (string | number)[]) => {
     const fields: Record<string, unknown> = Object(of)
-    for (const [field, feature] of Object.entries({ ...owners, ...settingOwners })) {
+    for (const [field, feature] of owned) {
       report(feature, isSet(fields[field]), ...path, field)
     }
     for (const [feature, isNeeded, ...names] of needs) {

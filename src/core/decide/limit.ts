@@ -11,7 +11,7 @@ export type PolicyLimit = Match & Limit
 /** Makes the digests of the values of a match that has `distinct`. */
 export type NameValues = (match: Match, nameSubject: NameSubject) => Promise<string[]>
 
-/** What names the client of a limit, and its values. */
+/** The functions that make the subject of a limit and the digests of its values. */
 export interface Naming {
   nameSubject: NameSubject
   /** Undefined without `distinct()`. */

@@ -88,7 +88,7 @@ export async function listLimits(
   ])
   found.sort(([, , one], [, , other]) => Number(one) - Number(other))
   const now = Date.now()
-  // Of several limits of a key, the one that was set last is in force.
+  // If a key has several limits, the last one set applies.
   const reports = new Map(
     found.map(([, tag, time, life, units]) => {
       const subject = subjectOf(tag!)

@@ -1,4 +1,4 @@
-/** What features add to the general script. */
+/** The parts that features add to the general script. */
 import type { QuotaState } from '../../base/decision.ts'
 import type { Limit, Penalty, StoreRequest } from '../store.ts'
 
