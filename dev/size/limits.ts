@@ -10,17 +10,17 @@ export interface SizeLimit {
   maxKiB: number
 }
 
-export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 96 }
+export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 98 }
 
 export const entryLimits: SizeLimit[] = [
-  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 44 },
-  { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 69.5 },
-  { name: 'sluice/node', file: 'node.js', maxKiB: 46.4 },
-  { name: 'sluice/next', file: 'next.js', maxKiB: 44.4 },
-  { name: 'sluice/better-auth', file: 'better-auth.js', maxKiB: 39.5 },
-  { name: 'sluice/express-rate-limit', file: 'express-rate-limit.js', maxKiB: 38.6 },
-  { name: 'sluice/nest', file: 'nest.js', maxKiB: 40.6 },
-  { name: 'sluice/client', file: 'client.js', maxKiB: 3 },
+  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 46 },
+  { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 71.5 },
+  { name: 'sluice/node', file: 'node.js', maxKiB: 48.4 },
+  { name: 'sluice/next', file: 'next.js', maxKiB: 46.4 },
+  { name: 'sluice/better-auth', file: 'better-auth.js', maxKiB: 41.5 },
+  { name: 'sluice/express-rate-limit', file: 'express-rate-limit.js', maxKiB: 40.6 },
+  { name: 'sluice/nest', file: 'nest.js', maxKiB: 42.6 },
+  { name: 'sluice/client', file: 'client.js', maxKiB: 3.3 },
   { name: 'sluice/observe', file: 'observe.js', maxKiB: 15 },
   { name: 'sluice/bodies', file: 'bodies.js', maxKiB: 12 },
   { name: 'sluice/graphql', file: 'graphql.js', maxKiB: 12 },
@@ -47,7 +47,7 @@ export const entryLimits: SizeLimit[] = [
   { name: 'sluice/turns', file: 'turns.js', maxKiB: 18 },
   { name: 'sluice/upstash', file: 'upstash.js', maxKiB: 2 },
   { name: 'sluice/durable-objects', file: 'durable-objects.js', maxKiB: 13 },
-  { name: 'sluice/lint', file: 'lint.js', maxKiB: 34 },
+  { name: 'sluice/lint', file: 'lint.js', maxKiB: 38 },
   { name: 'sluice/testing', file: 'testing.js', node: true, maxKiB: 24 },
-  { name: 'npx sluice', file: 'cli.js', node: true, maxKiB: 218 },
+  { name: 'npx sluice', file: 'cli.js', node: true, maxKiB: 230 },
 ]
