@@ -454,11 +454,29 @@ export const storeMutants: Mutant[] = [
   ),
   breaker(
     'a later failure shortens a long hold',
-    'holds(opened, now) ? Math.max(until, opened.until) : until',
+    'holds(hold, now) ? Math.max(until, hold.until) : until',
     'until',
     'breaker',
   ),
-  breaker('reports the time since the last failure', 'opened?.since ?? now', 'now', 'breaker'),
+  breaker(
+    'reports the time since the last failure',
+    'const { since = now, hold } =',
+    'const since = now; const { hold } =',
+    'breaker',
+  ),
+  breaker(
+    'counts as closed when its hold has ended',
+    'opened !== undefined, begin',
+    'holds(opened?.hold, clock()), begin',
+    'breaker',
+  ),
+  breaker('a late reply closes the circuit', 'if (isSlow) {', 'if (false) {', 'breaker'),
+  breaker(
+    'a late reply does not let calls pass',
+    'if (opened) opened.hold = undefined',
+    '',
+    'breaker',
+  ),
   breaker(
     'a second trial call starts during a long one',
     'Math.min(MAX_TRIAL_MS, Math.max(HOLD_MS, deadlineMs))',

@@ -35,6 +35,7 @@ export interface BegunCall {
 }
 
 export interface Breaker {
+  /** True from the first opening until a call has an answer in time: meanwhile `onStoreError` decides, also while calls are tried. */
   isOpen(): boolean
   /** Begins a call. @returns `undefined` if the circuit is open */
   begin(lists: StoreRequest[][], options: StoreOptions, now: number): BegunCall | undefined
@@ -42,14 +43,16 @@ export interface Breaker {
 
 /**
  * Creates a circuit breaker. Five consecutive failures open the circuit: every decision fails at once with `circuit-open`. After one
- * second, one trial call at a time goes to the store. An answer closes the circuit. Each isolate has its own breaker.
+ * second, one trial call at a time goes to the store. An answer in time closes the circuit. Each isolate has its own breaker.
  *
- * A call counts as a failure if it has no reply at its deadline. The call still runs, and a late reply closes
- * the circuit. A timeout does not count if its timer fired late: then the isolate is busy, and the store may be healthy.
+ * A call counts as a failure if it has no reply at its deadline. The call still runs, and a late reply lets calls go to the store again:
+ * the next one in time closes the circuit. A timeout does not count if its timer fired late: then the isolate is busy, and the store may
+ * be healthy.
  */
 export function createBreaker({ clock = systemClock, onOpen, onClose }: BreakerOptions): Breaker {
   let failures = 0
-  let opened: (Hold & { since: number }) | undefined
+  /** Set while the circuit is open. Without `hold` the store has answered late, and each call goes to it. */
+  let opened: { since: number; hold?: Hold | undefined } | undefined
   /** Set while a trial call is in flight. After its end another call may try. */
   let trial: Hold | undefined
 
@@ -59,24 +62,21 @@ export function createBreaker({ clock = systemClock, onOpen, onClose }: BreakerO
     const now = clock()
     const until = now + (LONG_HOLD_MS[code] ?? HOLD_MS)
     if (!opened) onOpen?.(code)
+    const { since = now, hold } = opened ?? {}
     opened = {
-      since: opened?.since ?? now,
-      from: now,
-      until: holds(opened, now) ? Math.max(until, opened.until) : until,
+      since,
+      hold: { from: now, until: holds(hold, now) ? Math.max(until, hold.until) : until },
     }
   }
-
-  const isOpen = (now = clock()) =>
-    opened !== undefined && (holds(opened, now) || holds(trial, now))
 
   function begin(
     lists: StoreRequest[][],
     { deadlineMs = DEADLINE_MS, alarm }: StoreOptions,
     now: number,
   ): BegunCall | undefined {
-    const isTrial = opened !== undefined
+    const isTrial = opened?.hold !== undefined
     if (isTrial) {
-      if (isOpen(now)) return undefined
+      if (holds(opened?.hold, now) || holds(trial, now)) return undefined
       trial = { from: now, until: now + Math.min(MAX_TRIAL_MS, Math.max(HOLD_MS, deadlineMs)) }
     }
     const until = now + deadlineMs
@@ -100,6 +100,10 @@ export function createBreaker({ clock = systemClock, onOpen, onClose }: BreakerO
         clearTimeout(timer)
         if (isTrial) trial = undefined
         if (isAnswer(reply)) {
+          if (isSlow) {
+            if (opened) opened.hold = undefined
+            return
+          }
           failures = 0
           if (opened) onClose?.(clock() - opened.since)
           opened = undefined
@@ -114,7 +118,7 @@ export function createBreaker({ clock = systemClock, onOpen, onClose }: BreakerO
     return call
   }
 
-  return { isOpen: () => isOpen(), begin }
+  return { isOpen: () => opened !== undefined, begin }
 }
 
 function isSmall(lists: StoreRequest[][]): boolean {

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { StoreError, type StoreErrorCode } from '../../../../src/core/base/errors.ts'
 import { connect } from '../../../../src/core/connection/connection.ts'
 import type { StoreReply } from '../../../../src/core/connection/store.ts'
@@ -71,16 +71,16 @@ describe('the breaker', () => {
     expect([calls, events]).toEqual([20, []])
   })
 
-  test('isOpen is true exactly while the breaker refuses calls.', async () => {
+  test('isOpen is true from the first opening until a call has succeeded, also while a call is tried.', async () => {
     expect(store.isOpen()).toBe(false)
     await open()
     expect(store.isOpen()).toBe(true)
     now += 1_000
-    expect(store.isOpen()).toBe(false) // the next call is a trial call,
+    expect(store.isOpen()).toBe(true) // the next call is a trial call
     let answer = (_: StoreReply) => {}
     behaviour = () => new Promise((resolve) => (answer = resolve))
     const trying = decide()
-    expect(store.isOpen()).toBe(true) // and other calls fail while it is in flight
+    expect(store.isOpen()).toBe(true)
     answer(reply)
     await trying
     expect(store.isOpen()).toBe(false)
@@ -265,5 +265,71 @@ describe('the breaker with many lists', () => {
   test('A decideEach call without lists makes no call to the store.', async () => {
     expect(await store.decideEach([])).toEqual([])
     expect(calls).toBe(0)
+  })
+})
+
+describe('while the store does not decide', () => {
+  beforeEach(() => void vi.useFakeTimers())
+  afterEach(() => void vi.useRealTimers())
+  const DEADLINE = 300
+
+  const ways: [way: string, decides: () => Promise<StoreReply>][] = [
+    ['frozen', () => after(DEADLINE + 5_000, new StoreError('timeout'))],
+    ['killed', () => after(1, new StoreError('unreachable'))],
+    ['slow', () => after(DEADLINE + 80, reply)],
+  ]
+  const after = async (ms: number, result: StoreReply | StoreError) => {
+    await new Promise((resolve) => setTimeout(resolve, ms))
+    if (result instanceof StoreError) throw result
+    return result
+  }
+
+  test.each(
+    ways.flatMap(([way, decides]) => [20, 1_400].map((gap) => [way, gap, decides] as const)),
+  )(
+    'The circuit of a %s store counts as open at each moment from its opening until an answer in time, with a request each %d ms.',
+    async (_, gapMs, decides) => {
+      const seen: string[] = []
+      let decide = decides
+      const each = async () => Promise.reject(new StoreError('internal'))
+      const connection = connect(
+        { decide: () => decide(), decideEach: each },
+        { onOpen: () => seen.push('opened'), onClose: () => seen.push('closed') },
+      )
+      const probes: boolean[] = []
+      const run = async (ms: number) => {
+        for (let at = 0; at < ms; at += 20) {
+          if (at % gapMs === 0) void connection.decide([], { deadlineMs: DEADLINE }).catch(() => {})
+          await vi.advanceTimersByTimeAsync(20)
+          if (seen.length > 0) probes.push(connection.isOpen())
+        }
+      }
+      await run(14_000)
+      expect([seen, new Set(probes)]).toEqual([['opened'], new Set([true])])
+      expect(probes.length).toBeGreaterThan(300) // five requests open it
+      decide = () => after(10, reply)
+      await run(7_000)
+      expect([seen, connection.isOpen()]).toEqual([['opened', 'closed'], false])
+    },
+  )
+
+  test('After a late reply each call goes to the store.', async () => {
+    let calls = 0
+    let ms = DEADLINE + 80
+    const decide = () => {
+      calls += 1
+      return after(ms, reply)
+    }
+    const connection = connect({ decide, decideEach: async () => [] })
+    const many = (count: number) => Array.from({ length: count }, () => connection.decide([]))
+    void many(5)
+    await vi.advanceTimersByTimeAsync(DEADLINE)
+    await expect(connection.decide([])).rejects.toThrow('circuit-open')
+    await vi.advanceTimersByTimeAsync(80)
+    ms = 10
+    void many(3)
+    expect([calls, connection.isOpen()]).toEqual([8, true])
+    await vi.advanceTimersByTimeAsync(10)
+    expect(connection.isOpen()).toBe(false)
   })
 })

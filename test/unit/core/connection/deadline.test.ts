@@ -214,14 +214,19 @@ describe('the breaker under a deadline', () => {
     expect(opened).toHaveBeenCalledOnce()
   })
 
-  test('A reply after the deadline closes the circuit.', async () => {
+  test('A reply after the deadline lets calls pass again, and the next one in time closes the circuit.', async () => {
     const [opened, closed] = [vi.fn(), vi.fn()]
-    const store = withDeadline(connect(slow(1000).store, { onOpen: opened, onClose: closed }))
+    const { store: inner, seen } = slow(1000)
+    const store = withDeadline(connect(inner, { onOpen: opened, onClose: closed }))
     await fail(store, 5)
     expect(opened).toHaveBeenCalledOnce()
-    expect(closed).not.toHaveBeenCalled()
+    await fail(store, 1)
+    expect(seen).toHaveLength(5)
     await vi.advanceTimersByTimeAsync(700)
-    expect(closed).toHaveBeenCalledOnce()
+    const deciding = store.decide([], { deadlineMs: 2000 })
+    expect([seen.length, closed.mock.calls.length]).toEqual([6, 0])
+    await vi.advanceTimersByTimeAsync(1000)
+    expect([await deciding, closed.mock.calls.length]).toEqual([reply, 1])
   })
 
   test('A slow call with many limits does not open the circuit.', async () => {
