@@ -9,7 +9,8 @@ import type { KeyPart } from '../../src/core/config/schema/key.ts'
 import { isPlain } from '../../src/core/connection/upstash/sets.ts'
 import { limitsOf } from '../../src/core/decide/limit.ts'
 import { featuresOf, stagesOf } from '../../src/core/feature.ts'
-import { labelOf } from '../../src/core/program/key.ts'
+import { compileCredentials } from '../../src/core/program/credentials.ts'
+import { keyReaders, labelOf } from '../../src/core/program/key.ts'
 import { compileMatcher, isMatch, type Match } from '../../src/core/program/match.ts'
 import { canonical } from '../../src/core/program/subject.ts'
 import { addressReader } from '../../src/core/request/client-address.ts'
@@ -91,11 +92,13 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
   const notes: string[] = []
   const log = (_event: string, _code: string, message: string) => void notes.push(message)
   const stages = stagesOf({ config, log }, featuresOf(config, [plans()]))
-  const describe = compileMatcher(config, log, stages)
+  const readers = keyReaders(config, log, stages.claims)
+  const describe = compileMatcher(config, log, stages, readers)
   const runtime = { env: process.env, context: undefined, waitUntil: () => {} }
   const request = toRequest(terms)
   // The options name the address of the client, wherever `clientAddress` reads it.
-  const seen = new RequestView(request, runtime, config, addressReader('cloudflare'))
+  const view = new RequestView(request, runtime, config, addressReader('cloudflare'))
+  const seen = (await compileCredentials(config, readers)?.(view)) ?? view
   const { denied, policies, shield } = await describe(seen)
   if (/^\/_sluice(\/|$)/.test(normalizePath(new URL(seen.request.url).pathname))) {
     notes.push('the Worker itself responds to paths under /_sluice/, before any policy applies')

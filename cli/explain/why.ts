@@ -89,6 +89,11 @@ function detail(
         ? `the header ${name} is missing`
         : `the header ${name} is ${JSON.stringify(sent)}, the policy matches ${series(values!)}`
     }
+    case 'jwt':
+    case 'apiKey':
+      return match[field]
+        ? `the request is without ${CREDENTIAL[field]}, the policy matches requests with one`
+        : `the request has ${CREDENTIAL[field]}, the policy matches requests without one`
     case 'body':
       return `the body has other values, the policy matches ${bodyText(match.body!)}`
     default: {
@@ -120,6 +125,8 @@ const botsText = (wanted: NonNullable<Condition['verifiedBot']>) =>
       ? 'verified bots'
       : 'other clients than verified bots'
 
+const CREDENTIAL = { jwt: 'a verified token', apiKey: 'a known API key' }
+
 const rangeText = ({ atLeast, below }: NonNullable<Condition['botScore']>) =>
   [atLeast && `at least ${atLeast}`, below && `below ${below}`].filter(Boolean).join(' and ')
 
@@ -135,6 +142,8 @@ const conditionText = ({
   body,
   verifiedBot,
   botScore,
+  jwt,
+  apiKey,
   not,
   ...fields
 }: Condition): string =>
@@ -143,6 +152,8 @@ const conditionText = ({
       values ? [`${field} ${series(values, ' or ')}`] : [],
     ),
     ...(verifiedBot === undefined ? [] : [botsText(verifiedBot)]),
+    ...(jwt === undefined ? [] : [`${jwt ? 'with' : 'without'} ${CREDENTIAL.jwt}`]),
+    ...(apiKey === undefined ? [] : [`${apiKey ? 'with' : 'without'} ${CREDENTIAL.apiKey}`]),
     ...(botScore ? [`bot score ${rangeText(botScore)}`] : []),
     ...[...(header ?? []), ...(query ?? []), ...(body ?? [])].map(namedText),
     ...(not ?? []).map((condition) => `but not ${conditionText(condition)}`),

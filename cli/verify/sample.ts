@@ -93,19 +93,20 @@ function missingFor(
   }
   const names = Object.keys(given).map((name) => name.toLowerCase())
   if (
-    key.some(({ source }) => source === 'jwt') &&
+    (match.jwt || key.some(({ source }) => source === 'jwt')) &&
     !names.includes('authorization') &&
     !names.includes('cookie')
   ) {
-    return "it counts by a claim of a token: add --header 'Authorization: Bearer …'"
+    return "it needs a token: add --header 'Authorization: Bearer …'"
   }
   const hasKey = apiKeys.from.some(({ source, name }) =>
     names.includes(source === 'header' ? name : source === 'cookie' ? 'cookie' : 'authorization'),
   )
-  if (key.some(({ source }) => source === 'api-key') && apiKeys.known && !hasKey) {
+  const needsKey = match.apiKey || (key.some(({ source }) => source === 'api-key') && apiKeys.known)
+  if (needsKey && !hasKey) {
     const [{ source, name }] = apiKeys.from as [{ source: string; name: string }]
     const field = source === 'header' ? `${name}: …` : 'Authorization: Bearer …'
-    return `it counts by known API keys: add --header '${field}'`
+    return `it needs a known API key: add --header '${field}'`
   }
   return undefined
 }

@@ -92,7 +92,9 @@ export function detailIn(body: string): string {
 }
 
 /** Fields of a condition that a request cannot choose. */
-const BY_CLIENT = ['country', 'asn', 'ip', 'ja4', 'botScore', 'verifiedBot', 'not']
+const BY_CLIENT = [
+  ...['country', 'asn', 'ip', 'ja4', 'botScore', 'verifiedBot', 'jwt', 'apiKey', 'not'],
+]
 
 /**
  * Why a policy does not apply to the request that was made for it.

@@ -2,6 +2,7 @@
 import { type Address, networkRange } from '../core/base/ip.ts'
 import type { Config, Policy } from '../core/config/parse.ts'
 import type { Condition } from '../core/config/schema/condition.ts'
+import { CREDENTIALS } from '../core/config/schema/credentials.ts'
 import { textMatcher } from '../core/program/condition.ts'
 
 /** Reports whether every request that matches `inner` also matches `outer`. */
@@ -15,6 +16,7 @@ export const covers = (outer: Condition, inner: Condition): boolean =>
   named(outer.query, inner.query) &&
   anyOf(outer.asn, inner.asn) &&
   anyOf(outer.ja4, inner.ja4) &&
+  CREDENTIALS.every((field) => outer[field] === undefined || outer[field] === inner[field]) &&
   botCovers(outer.verifiedBot, inner.verifiedBot) &&
   scoreCovers(outer.botScore, inner.botScore) &&
   allOf(outer.body, inner.body) &&

@@ -1,6 +1,7 @@
 /** Finds conditions that no request matches at the same time. Conservative: may miss a pair, never reports a false one. */
 import { networkRange } from '../core/base/ip.ts'
 import type { Condition } from '../core/config/schema/condition.ts'
+import { CREDENTIALS } from '../core/config/schema/credentials.ts'
 import { normalizePath } from '../core/request/path.ts'
 import { compareBytes, covers, hostCovers } from './covers.ts'
 
@@ -20,8 +21,13 @@ export const disjoint = (one: Condition, other: Condition): boolean =>
   namedApart(one.query, other.query) ||
   botsApart(one.verifiedBot, other.verifiedBot) ||
   scoresApart(one.botScore, other.botScore) ||
+  CREDENTIALS.some((field) => credentialApart(one[field], other[field])) ||
   (one.not ?? []).some((excluded) => covers(excluded, other)) ||
   (other.not ?? []).some((excluded) => covers(excluded, one))
+
+/** A credential that is not valid may match either, but neither for certain. */
+const credentialApart = (one: boolean | undefined, other: boolean | undefined) =>
+  one !== undefined && other !== undefined && one !== other
 
 const equal = <T>(one: T, other: T) => one === other
 

@@ -21,7 +21,7 @@ import { costNeverFits, globalKey, largeLog, neverCharges, noPolicies } from './
 import { refusalOfConfig, refusalOfPolicy } from './refusals.ts'
 import { reserveTakesAll, reserveUnreachable } from './reserve.ts'
 import { tightShield } from './shield.ts'
-import { ipv6ByAddress, ipv6Denied, loginFailsOpen, spoofableKey } from './trust.ts'
+import { ipv6ByAddress, ipv6Denied, loginFailsOpen, spoofableKey, spoofableMatch } from './trust.ts'
 
 const policyRules = [
   loginFailsOpen,
@@ -36,6 +36,7 @@ const policyRules = [
   policyDurations,
   ipv6ByAddress,
   spoofableKey,
+  spoofableMatch,
   largeLog,
   claimOfOtherKey,
   botConditions,

@@ -20,7 +20,7 @@ export const takesAll: ListRule = (entry) => {
 const MIN_SECRET = 16 // characters, like the tokens of the decision API
 
 /** The headers and query parameters of a condition. A client chooses them. */
-const chosenIn = ({ header = [], query = [] }: Condition) => [...header, ...query]
+export const chosenIn = ({ header = [], query = [] }: Condition) => [...header, ...query]
 
 const isSecret = ({ values }: ReturnType<typeof chosenIn>[number]) =>
   values?.every((text) => text.length >= MIN_SECRET && !/^\*|\*$/.test(text)) ?? false
@@ -29,21 +29,25 @@ const isSecret = ({ values }: ReturnType<typeof chosenIn>[number]) =>
 export const holdsSecret = (condition: Condition): boolean => chosenIn(condition).some(isSecret)
 
 /** Reports whether a condition requires headers or parameters and none of them contains a secret, so that any client can send them. */
-const isGuessable = (condition: Condition): boolean =>
+export const isGuessable = (condition: Condition): boolean =>
   chosenIn(condition).length > 0 && !holdsSecret(condition)
+
+/** Reports whether a condition requires what a client can neither choose nor invent. */
+export const isBeyondClient = ({ ip, jwt, apiKey }: Condition): boolean =>
+  ip !== undefined || jwt === true || apiKey === true
 
 export const spoofableList: ListRule = (entry) => {
   const { list, condition, at } = entry
   // A preflight has no effect on the origin (CORS protocol of the Fetch standard).
   const preflights = condition.method?.every((method) => method === 'OPTIONS')
-  if (list === 'deny' || condition.ip || preflights) return []
+  if (list === 'deny' || isBeyondClient(condition) || preflights) return []
   const found = (where: string, verb: string, condition: Condition): Found => ({
     code: 'spoofable-list',
     path: `${at}${where}.${condition.header ? 'header' : 'query'}`,
     message: `${titleOf(entry)} lets any client that ${verb} ${chosenIn(condition)
       .map(({ name }) => name)
       .join(', ')} skip limits.`,
-    hint: 'Add a condition on ip, or on a header whose value is a secret of at least 16 characters.',
+    hint: 'Add a condition on ip, on a verified credential (jwt: true, apiKey: true), or on a header whose value is a secret of at least 16 characters.',
   })
   return [
     ...(isGuessable(condition) ? [found('', 'sends', condition)] : []),

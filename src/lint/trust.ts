@@ -1,10 +1,12 @@
 /** Finds policies that a client can evade. */
 import { networkRange } from '../core/base/ip.ts'
 import type { Config, Policy } from '../core/config/parse.ts'
+import type { Condition } from '../core/config/schema/condition.ts'
 import type { KeyPart } from '../core/config/schema/key.ts'
 import { labelOf } from '../core/program/key.ts'
 import { alwaysBeside } from './covers.ts'
 import { type Found, type ListRule, type PolicyRule, partsOf, titleOf } from './facts.ts'
+import { chosenIn, isBeyondClient, isGuessable } from './lists.ts'
 
 /** Prefix length of a client's IPv6 network. The client can choose the other 64 bits of its address. */
 const CLIENT_BITS = 64
@@ -71,6 +73,32 @@ export const spoofableKey: PolicyRule = (policy, at, { config }) => {
             : 'Add a policy by ip for the same requests, or count by a claim (jwt:…) or a known api-key. Accept the finding if a proxy in front of the Worker sets the value.',
       }),
     )
+}
+
+/** Finds policies that a client evades with a header or a parameter that it invents. A preflight has no effect on the origin. */
+export const spoofableMatch: PolicyRule = ({ name, match, cost }, at) => {
+  const isInvented = (condition: Condition) =>
+    isGuessable(condition) &&
+    !isBeyondClient(condition) &&
+    !condition.method?.every((method) => method === 'OPTIONS')
+  const found = (condition: Condition, path: string, effect: string): Found => ({
+    code: 'spoofable-match',
+    path: `${path}.${condition.header ? 'header' : 'query'}`,
+    message: `"${name}" ${effect} a request with ${chosenIn(condition)
+      .map((one) => one.name)
+      .join(', ')}, which any client can send.`,
+    hint: 'To tell clients apart by a credential, write jwt: false (with jwt()) or apiKey: false (with apiKeys.known) in match: only a verified one counts. An app that verifies sessions counts by a key function.',
+  })
+  return [
+    ...(match.not ?? []).flatMap((excluded, index) =>
+      isInvented(excluded) ? [found(excluded, `${at}.match.not[${index}]`, 'does not limit')] : [],
+    ),
+    ...cost.rules.flatMap(({ condition, cost: units }, index) =>
+      units === 0 && isInvented(condition)
+        ? [found(condition, `${at}.cost[${index}]`, 'charges nothing for')]
+        : [],
+    ),
+  ]
 }
 
 const LOGIN =

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { sha256 } from '../../src/core/base/digest.ts'
 import { type ConfigFolder, configFolder, explain, root } from '../support/dev-command.ts'
 
 let configs: ConfigFolder
@@ -42,6 +43,32 @@ test('npm run explain shows the claim that may set a limit, and the source of th
   expect(await output('--path /?plan=pro')).toContain(
     'limit  9 (no claim rate, of the plan) per 1s, ',
   )
+})
+
+test('npm run explain verifies the credentials that conditions read, and says why one does not match.', async () => {
+  const output =
+    await configured(`import { jwt } from ${JSON.stringify(`${root}src/features/jwt/index.ts`)}
+      export default {
+      use: [jwt({ secret: 'JWT_SECRET' })],
+      apiKeys: { known: 'API_KEYS' },
+      policies: [
+        { name: 'anonymous', limit: 5, window: '1s', match: { apiKey: false } },
+        { name: 'user', limit: 5, window: '1s', match: { jwt: true } },
+        { name: 'others', limit: 5, window: '1s', match: { not: [{ jwt: true }, { apiKey: true }] } },
+      ],
+    }`)
+  const env = {
+    API_KEYS: await sha256('a-key'),
+    JWT_SECRET: 'a secret of at least 32 bytes, or so',
+  }
+  const shown = await output("--path / --header 'x-api-key: a-key'", env)
+  expect(shown).toContain(
+    'the request has a known API key, the policy matches requests without one',
+  )
+  expect(shown).toContain(
+    'the request is without a verified token, the policy matches requests with one',
+  )
+  expect(shown).toContain('match.not[1] excludes the request (with a known API key)')
 })
 
 test('npm run explain shows a request without a policy, a refusal for a missing key, and a path of the Worker itself.', async () => {

@@ -40,7 +40,7 @@ const fields = all.filter(
   (field) =>
     !field.startsWith('policies.reserve.match.') &&
     !field.startsWith('expect.request.') &&
-    !/^policies\.cost\.(rules\.)?(host|path|method|header|country|ip|query|asn|verifiedBot|ja4|botScore(\.\w+)?|not|cost)$/.test(
+    !/^policies\.cost\.(rules\.)?(host|path|method|header|country|ip|query|asn|verifiedBot|ja4|botScore(\.\w+)?|jwt|apiKey|not|cost)$/.test(
       field,
     ) &&
     field !== 'policies.cost.rules.body', // `cost.body` is another field

@@ -22,6 +22,7 @@ import * as random from './random-conditions.ts'
 
 /** What the configurations may need. */
 export const plugins = {
+  apiKeys: { known: 'API_KEYS' },
   use: [
     jwt({ secret: 'JWT_SECRET', algorithms: ['HS256'] }),
     bodies({ graphql: graphqlCost() }),
@@ -42,7 +43,10 @@ const usualMatch = random.match.filter(
 )
 export const matches: fc.Arbitrary<MatchOptions> = mostly(
   usualMatch,
-  fc.oneof(random.match, fc.constant({ body: { a: true as const } })),
+  fc.oneof(
+    random.match,
+    fc.constantFrom<MatchOptions>({ body: { a: true } }, { jwt: false }, { apiKey: true }),
+  ),
 )
 
 export const keySources: KeySource[] = [

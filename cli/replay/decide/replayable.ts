@@ -68,6 +68,8 @@ const words: Record<string, string> = {
   turn: 'the turn of a request that waits',
   body: 'the body of the request',
   token: 'a verified token',
+  jwt: 'a verified token',
+  apiKey: 'a known API key',
   'api-key': 'an API key',
   context: 'the context of the app',
   'proxy-token': 'the token of a trusted proxy',

@@ -9,6 +9,7 @@ export const findingCodes = [
   'ipv6-by-address',
   'spoofable-key',
   'spoofable-list',
+  'spoofable-match',
   'login-fails-open',
   'large-log',
   'global-key',

@@ -2,6 +2,7 @@
 import { contains } from '../base/contains.ts'
 import type { CheckedConfig } from './feature.ts'
 import { owners, settingOwners } from './owners.ts'
+import { readsCredential } from './schema/credentials.ts'
 import { type AddProblem, isObject } from './schema/shapes.ts'
 import { usesBody } from './schema/uses-body.ts'
 import { trustedNames } from './trusted-names.ts'
@@ -21,6 +22,8 @@ export const inGateway = [
 ]
 
 const readsClaim = (value: unknown) => contains(value, ({ source }) => source === 'jwt')
+
+const readsToken = (value: unknown) => readsCredential(value, 'jwt')
 
 /** True for a refusal in the error format of a protocol. */
 const hasErrorBody = (refusal: unknown) => typeof Object(refusal).body === 'string'
@@ -44,6 +47,7 @@ const needs: [feature: string, isNeeded: Test, ...fields: string[]][] = [
   ['refusals', isObject, 'refusal'],
   ['bodies', hasErrorBody, 'refusal'],
   ['jwt', (_, { claim }) => isSet(claim), 'limit'],
+  ['jwt', readsToken, 'match', 'cost', 'reserve', 'allow', 'deny'],
   ['jwt', readsClaim, 'key', 'onMissingKey', 'distinct', 'plan'],
   [
     'bodies',

@@ -1,5 +1,6 @@
 import { inNetworks } from '../base/ip.ts'
 import type { Condition } from '../config/schema/condition.ts'
+import { CREDENTIALS } from '../config/schema/credentials.ts'
 import { pathMatcher } from '../request/path.ts'
 import { headerValues, queryValues } from '../request/values.ts'
 import type { RequestView } from '../request/view.ts'
@@ -65,6 +66,11 @@ export function compileCondition(
   if (ip) {
     const includes = inNetworks(ip)
     add('ip', ({ address }) => address !== undefined && includes(address))
+  }
+  for (const field of CREDENTIALS) {
+    const wanted = condition[field]
+    if (wanted !== undefined)
+      add(field, ({ [field]: has }) => (has === undefined ? has : has === wanted))
   }
   if (not) {
     const others = not.map((condition) => compileCondition(condition, options, !unknown))

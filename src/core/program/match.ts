@@ -12,6 +12,7 @@ import type { Claims } from '../request/claims.ts'
 import type { RequestView } from '../request/view.ts'
 import { compileCondition, compileRules, type Mismatch, matchesAll } from './condition.ts'
 import { compileCost } from './cost.ts'
+import { compileCredentials } from './credentials.ts'
 import { compileKey, type KeyReaders, keyReaders, labelOf } from './key.ts'
 import type { CompileClaim, CompilePlan } from './plan.ts'
 import { compileReserve } from './reserve.ts'
@@ -129,7 +130,7 @@ export function compileMatcher(
     )
   }
 
-  return (view, isRefused) => {
+  const match: Matcher = (view, isRefused) => {
     // If a path has several readings, the strictest counts. A client cannot evade a policy, or enter by `allow`, with another spelling.
     const readings =
       usesPath && view.paths.length > 1 ? view.paths.map((path) => view.with({ path })) : [view]
@@ -160,6 +161,9 @@ export function compileMatcher(
       return isRefused(matched) ? matched : read()
     })
   }
+  const withCredentials = compileCredentials(config, readers)
+  if (!withCredentials) return match
+  return async (view, isRefused) => match(await withCredentials(view), isRefused)
 }
 
 /** True for a condition by path, and for a part of a key that is in the path. */

@@ -37,6 +37,10 @@ export class RequestView implements RuntimeContext {
   declare readonly remoteAddress: RuntimeContext['remoteAddress']
   /** The message of the body that policies are matched with. Undefined until a policy needs it. */
   declare readonly message?: Message
+  /** True with a verified token; `undefined` if the token is not valid, or if no condition reads it. */
+  declare readonly jwt?: boolean | undefined
+  /** True with a known API key; `undefined` if the key is not known, or if no condition reads it. */
+  declare readonly apiKey?: boolean | undefined
   /** The parts that are not known. Absent for a request that is not described. */
   declare readonly omitted?: readonly Omitted[]
   declare private readonly caseSensitivePaths: boolean

@@ -44,7 +44,7 @@ export function viewOf(
   sample: SampleRequest,
   config: Pick<Config, 'caseSensitivePaths'>,
 ): RequestView {
-  const { method, host, path, header, query, ip, country, asn, ja4, score, bot } = sample
+  const { method, host, path, header, query, ip, country, asn, ja4, score, bot, parts } = sample
   const parameters = new URLSearchParams(query).toString()
   const url = `https://${host}${path}${parameters && `?${parameters}`}`
   const cf = {
@@ -59,7 +59,11 @@ export function viewOf(
   }
   const headers = { ...header, 'cf-connecting-ip': ip }
   const request = Object.assign(new Request(url, { method, headers }), { cf })
-  return new RequestView(request, runtime, config, readAddress)
+  const has = (label: string) => parts.some((one) => one.split(':')[0] === label)
+  return new RequestView(request, runtime, config, readAddress).with({
+    jwt: has('jwt'),
+    apiKey: has('api-key'),
+  })
 }
 
 /** Sources of key parts that a sample has in a field of its own. */
@@ -101,7 +105,7 @@ const isAscii = (text: string) => /^[ -~]*$/.test(text)
 /** The requests that differ in one value from a sample, as far as a condition tells them apart. */
 export function changesFor(condition: Condition): SampleChange[] {
   const { method = [], host = [], path = [], country = [], asn = [], ip = [], ja4 = [] } = condition
-  const { header = [], query = [], verifiedBot, botScore, not = [] } = condition
+  const { header = [], query = [], verifiedBot, botScore, jwt, apiKey, not = [] } = condition
   const named = (field: 'header' | 'query', all: NonNullable<Condition['header']>) =>
     all.flatMap(({ name, values = [] }) => [
       withNamed(field, name, undefined),
@@ -129,6 +133,8 @@ export function changesFor(condition: Condition): SampleChange[] {
           withField({ score: score > 0 && score < 100 ? score : undefined }),
         )
       : []),
+    ...(jwt === undefined ? [] : changesForLabel('jwt')),
+    ...(apiKey === undefined ? [] : changesForLabel('api-key')),
     ...not.flatMap(changesFor),
   ]
 }
@@ -139,13 +145,13 @@ export function changesForPart(part: KeyPart): SampleChange[] {
     const { source, name } = part
     return [undefined, 'some'].map((value) => withNamed(source, name, value))
   }
-  if (OWN.includes(part.source)) return []
-  const label = labelOf(part)
-  return [
-    (sample) => ({ ...sample, parts: sample.parts.filter((one) => one !== label) }),
-    (sample) => ({ ...sample, parts: [...new Set([...sample.parts, label])] }),
-  ]
+  return OWN.includes(part.source) ? [] : changesForLabel(labelOf(part))
 }
+
+const changesForLabel = (label: string): SampleChange[] => [
+  (sample) => ({ ...sample, parts: sample.parts.filter((one) => one !== label) }),
+  (sample) => ({ ...sample, parts: [...new Set([...sample.parts, label])] }),
+]
 
 /** Requests that no condition names. */
 export const usualChanges: SampleChange[] = [
@@ -167,7 +173,7 @@ export function describe(sample: SampleRequest, names: readonly string[]): strin
   const absent = names.filter((name) => header[name] === undefined)
   const extras = [
     ...Object.entries(header).map(([name, value]) => `with ${name}: ${value}`),
-    ...parts.map((label) => `with a value for ${label}`),
+    ...parts.map((label) => (label === 'jwt' ? 'with a token' : `with a value for ${label}`)),
     ...absent.map((name) => `without ${name}`),
     ...(host === plainSample.host ? [] : [`to ${host}`]),
     ...(ip === plainSample.ip ? [] : [`from ${ip}`]),

@@ -61,6 +61,22 @@ export const credentials: Scenarios = {
     expect(running.issuer.fetches).toBe(1)
   },
 
+  async 'anonymous-by-key'({ remaining }) {
+    expect(await remaining('/', ['/', withKey('alpha')], ['/', withKey('invented')], '/')).toEqual([
+      29,
+      undefined,
+      28,
+      27,
+    ])
+  },
+
+  async credentials({ remaining }) {
+    // The field reports the policy that is closest to its limit.
+    expect(await remaining('/', ['/', withKey('alpha')], ['/', withKey('invented')], '/')).toEqual([
+      29, 598, 28, 27,
+    ])
+  },
+
   async 'known-keys'({ send, remaining }) {
     expect(await remaining(['/', withKey('alpha')], ['/', withKey('alpha')])).toEqual([999, 998])
     for (const [options, detail] of [

@@ -5,7 +5,9 @@ import type { MatchOptions } from '../../../src/core/config/options.ts'
 import { parseConfig } from '../../../src/core/config/parse.ts'
 import type { Condition } from '../../../src/core/config/schema/condition.ts'
 import { compileCondition } from '../../../src/core/program/condition.ts'
+import { jwt } from '../../../src/features/jwt/index.ts'
 import { covers } from '../../../src/lint/covers.ts'
+import { disjoint } from '../../../src/lint/disjoint.ts'
 import { isLong } from '../../support/long.ts'
 import { match, request } from '../../support/random-conditions.ts'
 import { viewOnCloudflare } from '../../support/view-on-cloudflare.ts'
@@ -14,6 +16,8 @@ const RUNS = Number(process.env.LINT_RUNS ?? (isLong ? 800 : 200))
 
 const parsed = (matches: MatchOptions[]): Condition[] =>
   parseConfig({
+    use: [jwt({ secret: 'JWT_SECRET' })],
+    apiKeys: { known: 'API_KEYS' },
     policies: matches.map((match, n) => ({ name: `p${n}`, limit: 1, window: '1s', match })),
   }).policies.map(({ match }) => match)
 
@@ -66,6 +70,32 @@ test.each(beside)('Neither of the conditions %j and %j covers the other.', (one,
   const [a, b] = parsed([one, other])
   expect(covers(a!, b!)).toBe(false)
   expect(covers(b!, a!)).toBe(false)
+})
+
+test('Conditions on credentials cover and exclude each other only if every request, also one with an invalid credential, agrees.', () => {
+  const values = [undefined, true, false]
+  const plain = values.flatMap((jwt) => values.map((apiKey) => ({ jwt, apiKey })))
+  const all = parsed([...plain, ...plain.slice(1).map((not) => ({ not }))])
+  const options = { caseSensitivePaths: false }
+  const request = new Request('https://a.test/')
+  const runtime = { env: {}, context: undefined, waitUntil: () => {} }
+  const views = plain.map((known) => viewOnCloudflare(request, runtime, options).with(known))
+  const found = { covered: 0, apart: 0 }
+  for (const one of all) {
+    for (const other of all) {
+      const may = compileCondition(one, options)
+      const certain = compileCondition(other, options, false)
+      const covered = compileCondition(other, options)
+      if (covers(one, other)) found.covered += 1
+      if (disjoint(one, other)) found.apart += 1
+      for (const view of views) {
+        if (covers(one, other) && !covered(view)) expect(may(view)).toBe(undefined)
+        if (disjoint(one, other) && !may(view)) expect(certain(view)).not.toBe(undefined)
+      }
+    }
+  }
+  expect(found.covered).toBeGreaterThan(all.length)
+  expect(found.apart).toBeGreaterThan(all.length)
 })
 
 /** Pairs in which one condition often covers the other. Independent random pairs seldom do. */

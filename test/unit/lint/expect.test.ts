@@ -66,6 +66,12 @@ test.each<[string, ConfigOptions, Partial<ExpectOptions>, RegExp]>([
     /any number passes: for GET \/login, "a" does not match \(method\)\.$/,
   ],
   [
+    'a credential that exempts',
+    one({ ...login, match: { ...login.match, jwt: false } }, { use: [createJwt({ secret: 'S' })] }),
+    {},
+    /any number passes: for POST \/login with a token, "a" does not match \(jwt\)\.$/,
+  ],
+  [
     'a missing key',
     one({ key: 'header:x-user', onMissingKey: 'skip', accept: 'spoofable-key' }),
     { per: 'header:x-user' },

@@ -1,5 +1,5 @@
 /** Entries of `allow` and `deny`. */
-import { allowing, denying, one, testFindings, testMessages } from '../../support/lint.ts'
+import { allowing, denying, jwt, one, testFindings, testMessages } from '../../support/lint.ts'
 
 testFindings({
   'An entry of allow matches every request.': [
@@ -50,6 +50,11 @@ testFindings({
     'spoofable-list allow[0].header',
     allowing({ header: { 'x-monitor': '6bCV2rf4jKtQ9dXw*' } }),
     allowing({ header: { 'x-monitor': '6bCV2rf4jKtQ9dXw', 'x-any': true } }),
+  ],
+  'An entry of allow matches clients that send a header beside what they can leave out.': [
+    'spoofable-list allow[0].header',
+    { ...allowing({ header: { authorization: true }, jwt: false }), use: [jwt] },
+    { ...allowing({ header: { authorization: true }, jwt: true }), use: [jwt] },
   ],
   'An entry of allow matches clients that leave out a header.': [
     'spoofable-list allow[0].not[0].header',

@@ -1,10 +1,13 @@
 /** Policies that a client can evade. */
+import type { MatchOptions } from '../../../src/core/config/options.ts'
 import {
   casesOf,
   denying,
   jwt,
   login,
+  matching,
   one,
+  priced,
   several,
   testFindings,
   testMessages,
@@ -101,7 +104,55 @@ testFindings({
   ],
 })
 
+/** spoofable-match */
+testFindings({
+  ...casesOf<MatchOptions>(
+    [
+      { header: { authorization: true } },
+      { header: { authorization: 'Bearer *' } },
+      { header: { 'x-api-key': true, authorization: true }, path: '/api/*', method: 'GET' },
+      { query: { key: '*' + 'e' } },
+    ],
+    (not) => [
+      `A policy does not limit a client that sends ${JSON.stringify(not)}.`,
+      `spoofable-match policies[0].match.not[0].${not.header ? 'header' : 'query'}`,
+      matching({ not }),
+      matching({ not: { ...not, ip: '198.51.100.0/24' } }),
+    ],
+  ),
+  'A client evades one of several exceptions, and not that with a secret.': [
+    'spoofable-match policies[0].match.not[1].header',
+    matching({ not: [{ header: { 'x-key': '6bCV2rf4jKtQ9dXw' } }, { header: { cookie: true } }] }),
+    matching({ not: [{ header: { 'x-key': '6bCV2rf4jKtQ9dXw' } }, { path: '/health' }] }),
+  ],
+  'A client evades an exception for a header, and not one for a verified token.': [
+    'spoofable-match policies[0].match.not[0].header',
+    matching({ not: { header: { authorization: true }, jwt: false } }, { use: [jwt] }),
+    matching({ not: { header: { authorization: true }, jwt: true } }, { use: [jwt] }),
+  ],
+  'A client evades an exception for a method that writes.': [
+    'spoofable-match policies[0].match.not[0].header',
+    matching({ not: { header: { origin: true }, method: ['OPTIONS', 'POST'] } }),
+    matching({ not: { header: { origin: true }, method: 'OPTIONS' } }),
+  ],
+  'A client pays nothing with a header.': [
+    'spoofable-match policies[0].cost[1].header',
+    priced([
+      { path: '/x', cost: 0 },
+      { header: { 'x-free': true }, cost: 0 },
+    ]),
+    priced([
+      { path: '/x', cost: 0 },
+      { header: { 'x-free': true }, cost: 2 },
+    ]),
+  ],
+})
+
 testMessages([
+  [
+    matching({ not: { header: { authorization: true } } }),
+    '"a" does not limit a request with authorization, which any client can send.',
+  ],
   [
     denying({ name: 'abuse', ip: ['2001:db8::7', '2001:db8::8'] }),
     'deny[0] "abuse" refuses 2001:db8::7 and 1 more, and a client can use other addresses in the same /64.',

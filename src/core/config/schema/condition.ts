@@ -115,6 +115,16 @@ const fields = () => ({
    * suffices. Another spelling of a name, such as `[action]`, counts in the way that is strictest for the client. Defaults to any query.
    */
   query: v.optional(valuesByName()),
+  /**
+   * `true` for a request with a verified JSON Web Token, `false` for one without. A token that is not valid counts in the way that is
+   * strictest for the client. Requires `jwt()`. Defaults to any request.
+   */
+  jwt: v.optional(v.boolean()),
+  /**
+   * `true` for a request with an API key of `apiKeys.known`, `false` for one without. A key that is not known counts in the way that is
+   * strictest for the client. Requires `apiKeys.known`. Defaults to any request.
+   */
+  apiKey: v.optional(v.boolean()),
   /** The number of the client's autonomous system, or a list of numbers, as reported by Cloudflare: `64500`. Defaults to any network. */
   asn: v.optional(list(whole(1, 2 ** 32 - 1))),
   /**

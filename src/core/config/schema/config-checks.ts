@@ -1,5 +1,6 @@
 /** Checks parts of a configuration against each other. */
 import type { FeatureDeclaration } from '../feature.ts'
+import { type ApiKeys, readsCredential } from './credentials.ts'
 import { keysOfAll, MAX_KEYS } from './keys-in-redis.ts'
 import type { Policy } from './policy.ts'
 import type { AddProblem } from './shapes.ts'
@@ -36,6 +37,15 @@ export function checkAllow(names: (string | undefined)[], allow: unknown, proble
       }
     })
   })
+}
+
+/** Reports a condition `apiKey` without a list of known keys: a client could invent a key. */
+export function checkKnown(apiKeys: ApiKeys, conditions: unknown, problem: AddProblem) {
+  if (apiKeys.known || !readsCredential(conditions, 'apiKey')) return
+  problem(
+    ['apiKeys', 'known'],
+    'the name of a variable like "API_KEYS", because a condition reads apiKey: without a list of keys a client can invent one',
+  )
 }
 
 /** Reports policies with equal tags: the script would mistake their states for each other. About one pair of names in four billion has equal tags. */

@@ -6,7 +6,14 @@ import { parseOwned } from '../owned.ts'
 import { type OwnedSettings, opaque, settingOwners } from '../owners.ts'
 import { type ClientAddress, type ClientAddressOptions, clientAddress } from './client-address.ts'
 import { conditionFields } from './condition.ts'
-import { checkAllow, checkKeys, checkTags, checkUse, type Unchecked } from './config-checks.ts'
+import {
+  checkAllow,
+  checkKeys,
+  checkKnown,
+  checkTags,
+  checkUse,
+  type Unchecked,
+} from './config-checks.ts'
 import { cors } from './cors.ts'
 import { apiKeys } from './credentials.ts'
 import { feature, madeBy } from './entries.ts'
@@ -227,6 +234,7 @@ export const configWith = (byDefault: readonly FeatureFields[]) =>
         for (const one of features) one.check?.(checked, problem)
         if (use) checkNeeds(checked, [...inGateway, ...use.map(({ name }) => name)], problem)
         checkAllow(names, all.allow, problem)
+        if (valid.apiKeys) checkKnown(valid.apiKeys, [policies, valid.allow, valid.deny], problem)
       }
       if (valid.policies) checkTags(valid.policies, problem)
     }),

@@ -1,4 +1,5 @@
 import * as v from 'valibot'
+import { contains } from '../../base/contains.ts'
 import { type Input, list, type Named, named, object, pattern } from './shapes.ts'
 
 /** A place that a credential is read from. `bearer` is `Authorization: Bearer …`. */
@@ -53,5 +54,12 @@ export interface ApiKeyOptions extends Input<ReturnType<typeof apiKeyFields>>, N
 
 /** Parsed `ApiKeyOptions`. */
 export type ApiKeys = v.InferOutput<typeof apiKeys>
+
+/** The fields of a condition that need a credential to be verified. */
+export const CREDENTIALS = ['jwt', 'apiKey'] as const
+
+/** True if a parsed condition in a value reads a credential. */
+export const readsCredential = (parsed: unknown, field: (typeof CREDENTIALS)[number]): boolean =>
+  contains(parsed, ({ [field]: wanted }) => typeof wanted === 'boolean')
 
 export const apiKeys = named<ApiKeyOptions>()(object(apiKeyFields))
