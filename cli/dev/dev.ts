@@ -9,7 +9,7 @@ import { tokensIn } from '../../src/core/request/trusted-token.ts'
 import { DASHBOARD_PORT, type DashboardOptions, startDashboard } from '../dashboard/server.ts'
 import { type MoreBindings, moreBindings } from '../project/bindings.ts'
 import { needNode } from '../project/node.ts'
-import { INSTALL_WRANGLER, wranglerIn } from '../project/tools.ts'
+import { installWrangler, wranglerIn } from '../project/tools.ts'
 import { type WranglerConfig, wranglerFile } from '../project/wrangler-config.ts'
 import { table, tries } from './banner.ts'
 import type { Program } from './children.ts'
@@ -133,7 +133,8 @@ function checkProject(project: string, command: string) {
   if (!existsSync(file)) {
     throw new Error(`${basename(file)}: the file does not exist. To write one: npx sluice init`)
   }
-  if (!wranglerIn(project)) throw new Error(`${command} needs wrangler: ${INSTALL_WRANGLER}`)
+  if (!wranglerIn(project))
+    throw new Error(`${command} needs wrangler: ${installWrangler(project)}`)
 }
 
 const policiesText = (policies: string[][]) => `Policies (sluice.config.ts):

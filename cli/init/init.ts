@@ -4,10 +4,10 @@ import { basename, join } from 'node:path'
 import type { Call } from '../call.ts'
 import { table } from '../dev/banner.ts'
 import { readOptions } from '../options.ts'
+import { install, type PackageManager, packageManagerOf } from '../project/package-manager.ts'
 import { countsInObjects, STORE_OPTION } from '../store.ts'
 import { existingApp } from './app.ts'
 import { confirm } from './confirm.ts'
-import { install, installerOf } from './install.ts'
 import { type Additions, hasPackage, mergePackage, readPackage } from './package-json.ts'
 import { tarballOf } from './source.ts'
 import { appFiles, gatewayFiles, IGNORED, SCRIPTS, TSCONFIG } from './templates.ts'
@@ -41,7 +41,8 @@ export async function main(args: string[], call: Call): Promise<void> {
   if (!options) return
   const folder = process.cwd()
   const inObjects = countsInObjects(options.store)
-  const plan = await planOf(folder, await tarballOf(call.file), inObjects)
+  const manager = packageManagerOf(folder)
+  const plan = await planOf(folder, await tarballOf(call.file), inObjects, manager)
   if (plan.existing.length > 0 && !options.force) await confirm(plan.existing)
   await writeAll(folder, plan.files)
   for (const name of Object.keys(plan.files)) console.log(`Wrote ${name}`)
@@ -49,24 +50,31 @@ export async function main(args: string[], call: Call): Promise<void> {
     console.log(`Kept the script "${name}" of package.json. Sluice's is: ${SCRIPTS[name]}`)
   }
   if (plan.missing) console.log(`\n${plan.missing}`)
-  const installer = installerOf(folder)
   const old = oldNode()
   if (plan.needs && old) console.log(`\n${old}`)
-  if (plan.added.length > 0 && !options['no-install']) {
+  const mustInstall = plan.added.length > 0
+  let problem: Error | undefined
+  if (mustInstall && !options['no-install']) {
     console.log(`\nInstalling ${plan.added.join(', ')} …`)
-    await install(folder, installer)
+    problem = await install(folder, manager).catch((error: Error) => error)
+    if (plan.needs && !problem) console.log(`\n${NO_SCRIPTS}`)
   }
-  const mustInstall = plan.added.length > 0 && options['no-install'] === true
   const rows = plan.steps.map(([script, about]) => {
     const isOther = plan.kept.includes(script) && script !== 'deploy'
-    const command = isOther ? `npx ${SCRIPTS[script]}` : `${installer.run} ${script}`
+    const command = isOther ? `${manager.exec} ${SCRIPTS[script]}` : `${manager.run} ${script}`
     return [script in SCRIPTS ? command : script, about]
   })
-  if (mustInstall) rows.unshift([`${installer.name} install`, ''])
+  if (problem || (mustInstall && options['no-install']))
+    rows.unshift([`${manager.name} install`, ''])
   console.log(`\nNext steps:\n\n${table(rows)}`)
   // Again, since the installation prints many lines.
   if (plan.needs && old) console.log(`\n${old}`)
+  if (problem) throw problem
 }
+
+/** npm, pnpm and yarn name the packages whose scripts they did not run. */
+const NO_SCRIPTS = `A notice about install scripts or build scripts of esbuild, sharp or workerd is harmless: wrangler
+works without them.`
 
 /** The oldest Node that wrangler and Vitest run on. */
 const OLDEST_NODE = 22
@@ -99,6 +107,7 @@ async function planOf(
   folder: string,
   source: string | undefined,
   inObjects: boolean,
+  { exec }: PackageManager,
 ): Promise<Plan> {
   const manifest = await textOf(join(folder, 'package.json'))
   if (manifest === undefined) {
@@ -109,8 +118,8 @@ async function planOf(
   const app =
     worker || inObjects ? undefined : existingApp(folder, (name) => hasPackage(fields, name))
   const { wanted, missing, steps, additions } = app
-    ? { wanted: app.files, missing: app.missing, steps: APP_STEPS, additions: APP_ADDITIONS }
-    : workerPlan(folder, worker, workerName(fields.name ?? basename(folder)), inObjects)
+    ? { wanted: app.files, missing: app.missing, steps: appSteps(exec), additions: APP_ADDITIONS }
+    : workerPlan(folder, worker, workerName(fields.name ?? basename(folder)), inObjects, exec)
   const merged = parsed(() => mergePackage(manifest, { source, ...additions }))
   const files: Files = {}
   const existing: string[] = []
@@ -134,6 +143,7 @@ function workerPlan(
   worker: Existing | undefined,
   name: string,
   inObjects: boolean,
+  exec: string,
 ) {
   const wanted: Files = worker?.hasPolicies
     ? {}
@@ -142,14 +152,14 @@ function workerPlan(
       : gatewayFiles(name, inObjects)
   if (worker) delete wanted['wrangler.toml']
   if (existsSync(join(folder, TSCONFIG))) delete wanted[TSCONFIG]
-  const { check: _, deploy: __, ...withoutConfig } = SCRIPTS
-  const devDependencies = ['wrangler', 'vitest', ...(worker?.main ? [] : ['typescript'])]
-  const additions: Additions = {
-    scripts: worker?.hasPolicies ? withoutConfig : SCRIPTS,
-    devDependencies,
-  }
-  const steps = workerSteps(inObjects).filter(
-    ([script]) => script === '' || script in additions.scripts!,
+  const additions: Additions = worker?.hasPolicies
+    ? { scripts: { dev: SCRIPTS.dev! }, devDependencies: ['wrangler'] }
+    : {
+        scripts: SCRIPTS,
+        devDependencies: ['wrangler', 'vitest', ...(worker?.main ? [] : ['typescript'])],
+      }
+  const steps = workerSteps(inObjects, exec).filter(
+    ([command]) => !(command in SCRIPTS) || command in additions.scripts!,
   )
   return { wanted, missing: worker?.missing, steps, additions }
 }
@@ -179,24 +189,23 @@ function withIgnored(text: string): string {
   return `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}${missing.join('\n')}\n`
 }
 
-const workerSteps = (inObjects: boolean): Step[] => {
-  const secret = (name: string) => `npx wrangler secret put ${name}`
-  return [
-    ['dev', `run the Worker with ${inObjects ? '' : 'a Redis and '}a demo origin on this machine`],
-    ['test', 'run test/policies.test.ts'],
-    ['check', 'find mistakes in sluice.config.ts'],
-    [
-      'deploy',
-      `deploy the Worker${inObjects ? '' : `, after: ${secret('UPSTASH_REDIS_REST_URL')}`}`,
-    ],
-    ...(inObjects ? [] : [['', `and: ${secret('UPSTASH_REDIS_REST_TOKEN')}`] satisfies Step]),
-  ]
-}
+const workerSteps = (inObjects: boolean, exec: string): Step[] => [
+  ['dev', `run the Worker with ${inObjects ? '' : 'a Redis and '}a demo origin on this machine`],
+  ['test', 'run test/policies.test.ts'],
+  ['check', 'find mistakes in sluice.config.ts'],
+  ...(inObjects
+    ? []
+    : ([
+        [`${exec} wrangler secret put UPSTASH_REDIS_REST_URL`, 'name the database to deploy with'],
+        [`${exec} wrangler secret put UPSTASH_REDIS_REST_TOKEN`, 'and its token'],
+      ] satisfies Step[])),
+  ['deploy', 'deploy the Worker'],
+]
 
 const APP_ADDITIONS: Additions = { scripts: { check: SCRIPTS.check! } }
 
-const APP_STEPS: Step[] = [
-  ['npx sluice bridge --port 8079 --token dev', 'run a Redis for development on this machine'],
+const appSteps = (exec: string): Step[] => [
+  [`${exec} sluice bridge --port 8079 --token dev`, 'run a Redis for development on this machine'],
   ['', 'the app needs UPSTASH_REDIS_REST_URL=http://127.0.0.1:8079'],
   ['', 'and UPSTASH_REDIS_REST_TOKEN=dev'],
   ['check', 'find mistakes in sluice.config.ts'],

@@ -94,6 +94,7 @@ test('A client may send ten requests in ten seconds.', async () => {
 const wrangler = (name: string, inObjects: boolean) => `name = "${name}"
 main = "${WORKER}"
 compatibility_date = "${COMPATIBILITY_DATE}"
+minify = true
 
 # In front of your zone's own origin (origin: 'zone' in sluice.config.ts):
 # routes = [{ pattern = "www.example.com/*", zone_name = "example.com" }]

@@ -44,7 +44,7 @@ export async function bundle(
   additions: Additions = {},
 ): Promise<Bundle> {
   const esbuild = esbuildOf(project)
-  if (!esbuild) throw missingWrangler()
+  if (!esbuild) throw missingWrangler(project)
   const nodeModules = compatibilityFlags.some((flag) => flag.startsWith('nodejs_compat'))
     ? builtinModules.filter((name) => !name.startsWith('node:'))
     : []

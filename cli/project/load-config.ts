@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { ConfigError, type ConfigProblem } from '../../src/core/base/errors.ts'
-import { esbuildOf, INSTALL_WRANGLER, runEsbuild } from './tools.ts'
+import { esbuildOf, installWrangler, runEsbuild } from './tools.ts'
 
 export const CONFIG_FILE = 'sluice.config.ts'
 
@@ -19,7 +19,10 @@ export const placed = (file: string, { message }: Error) =>
 export async function loadConfig(file: string): Promise<unknown> {
   const path = resolve(file)
   if (!existsSync(path)) {
-    const remedy = file === CONFIG_FILE ? '. To write one: npx sluice init' : ''
+    const remedy =
+      file === CONFIG_FILE
+        ? '. To write one: npx sluice init. If your code has the policies, move them there'
+        : ''
     throw new Error(`the file does not exist${remedy}`)
   }
   const { default: config } = await load(path).catch((error) => {
@@ -79,12 +82,12 @@ const importPlain = (path: string): Promise<{ default?: unknown }> =>
   import(pathToFileURL(path).href).catch((error) => {
     if (error.code === 'ERR_UNKNOWN_FILE_EXTENSION') {
       throw new Error(
-        `Node ${process.versions.node} cannot load TypeScript. Use Node 22.18 or newer, or: ${INSTALL_WRANGLER}`,
+        `Node ${process.versions.node} cannot load TypeScript. Use Node 22.18 or newer, or: ${installWrangler(dirname(path))}`,
       )
     }
     if (error instanceof SyntaxError && /import statement|'export'/.test(error.message)) {
       throw new Error(
-        `Node loads this file as CommonJS. Write "type": "module" into package.json, or: ${INSTALL_WRANGLER}`,
+        `Node loads this file as CommonJS. Write "type": "module" into package.json, or: ${installWrangler(dirname(path))}`,
       )
     }
     throw error

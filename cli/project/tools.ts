@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import manifest from '../../package.json' with { type: 'json' }
+import { packageManagerOf } from './package-manager.ts'
 
 /** The version of wrangler that Sluice is tested with. */
 export const WRANGLER_VERSION = manifest.devDependencies.wrangler
@@ -28,10 +29,11 @@ export type Miniflare = typeof import('miniflare')
 export type Wrangler = typeof import('wrangler')
 
 /** The command that installs the wrangler that Sluice is tested with. */
-export const INSTALL_WRANGLER = `npm install --save-dev wrangler@${WRANGLER_VERSION}`
+export const installWrangler = (project: string) =>
+  `${packageManagerOf(project).add} wrangler@${WRANGLER_VERSION}`
 
-export const missingWrangler = () =>
-  new Error(`wrangler is not installed in this project: ${INSTALL_WRANGLER}`)
+export const missingWrangler = (project: string) =>
+  new Error(`wrangler is not installed in this project: ${installWrangler(project)}`)
 
 /** Resolves packages as a file in this folder would; `undefined` if there is no such package. */
 function resolveFrom(folder: string, name: string): string | undefined {
@@ -59,7 +61,7 @@ export function esbuildOf(project: string): Esbuild | undefined {
 export async function wranglerOf(project: string): Promise<Wrangler> {
   const manifest = wranglerIn(project)
   const file = manifest && resolveFrom(dirname(manifest), 'wrangler')
-  if (!file) throw missingWrangler()
+  if (!file) throw missingWrangler(project)
   return imported(file)
 }
 
@@ -70,12 +72,12 @@ export async function wranglerOf(project: string): Promise<Wrangler> {
 export async function miniflareOf(project: string): Promise<Miniflare> {
   const wrangler = wranglerIn(project)
   const file = wrangler && resolveFrom(dirname(wrangler), 'miniflare')
-  if (!wrangler || !file) throw missingWrangler()
+  if (!wrangler || !file) throw missingWrangler(project)
   const expected = majorOf(manifest.devDependencies.miniflare)
   const found = majorOf(versionOf(resolveFrom(dirname(wrangler), 'miniflare/package.json')!))
   if (found !== expected) {
     throw new Error(
-      `Sluice runs Workers with Miniflare ${expected}, and wrangler ${versionOf(wrangler)} has Miniflare ${found}: ${INSTALL_WRANGLER}`,
+      `Sluice runs Workers with Miniflare ${expected}, and wrangler ${versionOf(wrangler)} has Miniflare ${found}: ${installWrangler(project)}`,
     )
   }
   return imported(file)

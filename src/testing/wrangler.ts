@@ -156,5 +156,5 @@ function findWrangler(folder: string) {
       return { manifest, require: createRequire(manifest) }
     } catch {} // not installed there
   }
-  throw new Error('sluice/testing needs wrangler: npm install --save-dev wrangler')
+  throw new Error('sluice/testing needs wrangler: add it to the devDependencies of the project')
 }

@@ -302,11 +302,22 @@ export default app
     const written = await files()
     expect(Object.keys(written)).not.toContain('sluice.config.ts')
     expect(Object.keys(written)).not.toContain('test/policies.test.ts')
-    // `check` would fail without a configuration.
-    expect(JSON.parse(written['package.json']!).scripts).toEqual({
-      dev: 'sluice dev',
-      test: 'vitest run',
+    // `check` and `deploy` would fail without a configuration, and there is no test to run.
+    const { scripts, devDependencies } = JSON.parse(written['package.json']!)
+    expect({ scripts, devDependencies }).toEqual({
+      scripts: { ...JSON.parse(MANIFEST).scripts, dev: 'sluice dev' },
+      devDependencies: { wrangler },
     })
+    expect(stdout.slice(stdout.indexOf('Next steps:'))).toBe(`Next steps:
+
+  npm install
+  npm run dev                                        run the Worker with a Redis and a demo origin on this machine
+  npx wrangler secret put UPSTASH_REDIS_REST_URL     name the database to deploy with
+  npx wrangler secret put UPSTASH_REDIS_REST_TOKEN   and its token
+`)
+    expect((await project.sluice(['check'])).stdout).toContain(
+      'the file does not exist. To write one: npx sluice init. If your code has the policies, move them there\n',
+    )
   })
 
   test.each([
@@ -391,6 +402,24 @@ export default app
     },
   )
 
+  test.each([
+    ['pnpm', 'pnpm-workspace.yaml', {}, 'pnpm exec'],
+    ['yarn', 'yarn.lock', { workspaces: ['packages/*'] }, 'yarn'],
+    ['bun', 'bun.lock', { workspaces: ['packages/*'] }, 'bunx'],
+    ['npm', 'package-lock.json', { workspaces: ['packages/*'] }, 'npx'],
+  ])('In a workspace of %s init prints its commands.', async (name, file, fields, exec) => {
+    await project.write(file, '')
+    await project.write('package.json', JSON.stringify(fields))
+    await project.write('packages/api/package.json', '{"scripts":{"dev":"vite"}}')
+    const { stdout } = await project.sluice(['init', '--no-install'], { cwd: 'packages/api' })
+    const steps = stdout.slice(stdout.indexOf('Next steps:'))
+    expect(steps).toContain(`  ${name} install\n`)
+    expect(steps).toContain(`  ${name} run deploy  `)
+    expect(steps).toContain(`  ${exec} sluice dev  `)
+    expect(steps).toContain(`  ${exec} wrangler secret put `)
+    if (name !== 'npm') expect(steps).not.toMatch(/\bnp[mx] /)
+  })
+
   test('The next steps replace scripts of the user.', async () => {
     const scripts = { dev: 'wrangler dev', test: 'jest', deploy: 'wrangler deploy --minify' }
     await project.write('package.json', JSON.stringify({ scripts }))
@@ -399,7 +428,9 @@ export default app
     const commands = [...stdout.matchAll(/^ {2}(n.*?)(?: {3}|$)/gm)].map(([, command]) => command)
     expect(commands).toEqual([
       'npm install',
-      ...['npx sluice dev', 'npx vitest run', 'npm run check', 'npm run deploy'],
+      ...['npx sluice dev', 'npx vitest run', 'npm run check'],
+      ...['URL', 'TOKEN'].map((name) => `npx wrangler secret put UPSTASH_REDIS_REST_${name}`),
+      'npm run deploy',
     ])
   })
 
@@ -432,6 +463,7 @@ export default app
     const env = { PATH: `${bin}:/usr/bin:/bin` }
     expect(await project.sluice(['init'], { env })).toMatchObject({
       code: 1,
+      stdout: expect.stringMatching(/Next steps:\n\n {2}npm install\n {2}npm run dev /),
       stderr: 'The files are written, but "npm install" failed.\n',
     })
     await project.write('package.json', MANIFEST)
@@ -445,6 +477,7 @@ export default app
     await project.write('package.json', MANIFEST)
     const { code, stdout } = await project.sluice(['init'], { env })
     expect(code).toBe(0)
+    expect(stdout).toMatch(/\nA notice about install scripts .* is harmless: /)
     expect(stdout).toContain(
       `Installing wrangler@${wrangler}, vitest@${vitest}, typescript@${typescript} …`,
     )

@@ -81,7 +81,8 @@ describe('a configuration that does not load', () => {
     expect(await sluice('explain', '--path', '/')).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'sluice.config.ts: the file does not exist. To write one: npx sluice init\n',
+      stderr:
+        'sluice.config.ts: the file does not exist. To write one: npx sluice init. If your code has the policies, move them there\n',
     })
   })
 })

@@ -93,7 +93,7 @@ shield.limit: 100 here, but limit = 50 in wrangler.jsonc
     expect(await sluice(['check'])).toMatchObject({
       code: 1,
       stdout: expect.stringMatching(
-        /^✗ policies\nError: sluice\.config\.ts: the file does not exist\. To write one: npx sluice init\n/,
+        /^✗ policies\nError: sluice\.config\.ts: the file does not exist\. To write one: npx sluice init\. If your code has the policies, move them there\n/,
       ),
     })
   })

@@ -136,7 +136,7 @@ test('A missing wrangler and a Worker without a main file are reported.', async 
       await startSluice({ worker }).catch((error) => console.log(error.message))
     }`
   expect((await runNode(code)).trim().split('\n')).toEqual([
-    'sluice/testing needs wrangler: npm install --save-dev wrangler',
+    'sluice/testing needs wrangler: add it to the devDependencies of the project',
     `worker: expected main, the file of the Worker, because there is no wrangler.jsonc, wrangler.json, wrangler.toml in ${folder} or above it`,
   ])
 })
