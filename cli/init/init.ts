@@ -56,7 +56,10 @@ export async function main(args: string[], call: Call): Promise<void> {
   let problem: Error | undefined
   if (mustInstall && !options['no-install']) {
     console.log(`\nInstalling ${plan.added.join(', ')} …`)
-    problem = await install(folder, manager).catch((error: Error) => error)
+    problem = await install(folder, manager).then(
+      () => undefined,
+      (error: Error) => error,
+    )
     if (plan.needs && !problem) console.log(`\n${NO_SCRIPTS}`)
   }
   const rows = plan.steps.map(([script, about]) => {
