@@ -256,6 +256,12 @@ export const stats = v.object({
       store: v.object({
         calls: described(v.number(), 'HTTP requests to the store.'),
         billedCommands: v.number(),
+        operators: v.exactOptional(
+          described(
+            v.object({ calls: v.number(), billedCommands: v.number() }),
+            'The part that charges no request: operations, lists and checks. Absent without any.',
+          ),
+        ),
         errors: described(counters, 'Failed calls by error code.'),
         latency: v.object({
           bounds: described(v.array(v.number()), 'The upper bounds of the buckets, in ms.'),

@@ -1,7 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { byPolicy, quantile, rates, timeline } from '../../cli/dashboard/page/figures.ts'
-import { boundText, durationText, shareText } from '../../cli/dashboard/page/text.ts'
-import { statsAt } from '../support/dashboard-stats.ts'
+import {
+  boundText,
+  dollarText,
+  durationText,
+  rateText,
+  shareText,
+} from '../../cli/dashboard/page/text.ts'
+import { seriesOf, statsAt } from '../support/dashboard-stats.ts'
 
 const now = 1_795_305_360_000 // the start of a slot
 const stats = statsAt(now)
@@ -27,27 +33,55 @@ describe('the figures of the dashboard', () => {
     expect(dollarsAMonth).toBeCloseTo(10 * 2 * 86_400 * 30 * (0.2 / 100_000))
   })
 
-  test('The rate of an isolate that is younger than a minute is that of its lifetime.', () => {
-    const young = { ...stats, total: { ...stats.total, from: now - 30_000 } }
-    expect(rates(young).perSecond).toBe(20)
+  test('The rate of an isolate that is younger than a minute is not extrapolated, and has no price.', () => {
+    const young = { ...stats, total: { ...stats.total, from: now - 59_999 } }
+    expect(rates(young)).toMatchObject({ perSecond: 10, commands: 2 })
+    expect(rates(young).dollarsAMonth).toBeUndefined()
   })
 
-  test('Without a decision every rate is 0.', () => {
+  test('Few requests have no price, and as many calls and commands a request as they made.', () => {
+    const series = [seriesOf('per-ip', 'allowed', 99)]
+    const store = { ...stats.total.store, calls: 99, billedCommands: 396 }
+    const few = { ...stats, total: { ...stats.total, series, store } }
+    expect(rates(few)).toMatchObject({ calls: 1, commands: 4 })
+    expect(rates(few).dollarsAMonth).toBeUndefined()
+  })
+
+  test('A store that bills no commands has no price.', () => {
+    const store = { ...stats.total.store, calls: 0, billedCommands: 0 }
+    const objects = { ...stats, total: { ...stats.total, store } }
+    expect(rates(objects).dollarsAMonth).toBeUndefined()
+  })
+
+  test('The calls of operators are no part of a request, nor of the price.', () => {
+    const { total } = stats
+    const { calls, billedCommands } = total.store
+    const operators = { calls: 5_000, billedCommands: 18_000 }
+    const store = {
+      ...total.store,
+      ...{ calls: calls + 5_000, billedCommands: billedCommands + 18_000, operators },
+    }
+    expect(rates({ ...stats, total: { ...total, store } })).toEqual(rates(stats))
+  })
+
+  test('Without a decision the rates are 0, and a request has no calls, commands and price.', () => {
     const empty = { ...stats, slots: [], total: { ...stats.total, series: [] } }
     expect(rates(empty)).toEqual({
       perSecond: 0,
       refused: 0,
-      calls: 0,
-      commands: 0,
-      dollarsAMonth: 0,
+      calls: undefined,
+      commands: undefined,
+      dollarsAMonth: undefined,
     })
   })
 
   test('Requests of sluice verify are no requests of clients.', () => {
-    const [one] = stats.total.series
-    const verified = { ...one!, policy: 'checked', outcome: 'verified', decisions: 500 } as const
     const { total } = stats
-    const more = { ...stats, total: { ...total, series: [...total.series, verified] } }
+    const { calls, billedCommands } = total.store
+    const verified = seriesOf('checked', 'verified', 500)
+    // They make calls as others do.
+    const store = { ...total.store, calls: calls * 1.5, billedCommands: billedCommands * 1.5 }
+    const more = { ...stats, total: { ...total, store, series: [...total.series, verified] } }
     expect(rates(more)).toEqual(rates(stats))
     expect(byPolicy(more.total.series)).toEqual(byPolicy(total.series))
   })
@@ -80,4 +114,6 @@ test('Durations, bounds and shares read well.', () => {
     '> 50 ms',
   ])
   expect([shareText(1, 8), shareText(0, 0)]).toEqual(['12.5%', '–'])
+  expect(rateText(1.5, 'a request')).toBe('1.5 a request')
+  expect(rateText(undefined, 'a month', dollarText)).toBe('–')
 })

@@ -7,6 +7,8 @@ export const SLOT_MS = 10_000
 const SLOTS = 60
 /** The present rate is that of the last minute. */
 const RATE_MS = 60_000
+/** Fewer decisions say nothing about a month. */
+const LEAST_FOR_A_BILL = 100
 const MONTH_S = 30 * 24 * 60 * 60
 /** Upstash, pay as you go. */
 const DOLLARS_PER_COMMAND = 0.2 / 100_000
@@ -60,12 +62,15 @@ export interface Rates {
   perSecond: number
   /** The share of the requests of the last minute that were refused. */
   refused: number
-  /** HTTP calls for a request, since the counts begin. */
-  calls: number
-  /** Billed commands for a request, since the counts begin. */
-  commands: number
-  /** The price of a month of 30 days at the present rate, dollars. */
-  dollarsAMonth: number
+  /** HTTP calls for a request, since the counts begin. `undefined` without a request. */
+  calls: number | undefined
+  /** Billed commands for a request, since the counts begin. `undefined` without a request. */
+  commands: number | undefined
+  /**
+   * The price of a month of 30 days at the present rate, dollars. `undefined` in the first minute, with few requests, and for a store
+   * that bills no commands.
+   */
+  dollarsAMonth: number | undefined
 }
 
 /** The price of a month of 30 days at a rate of billed commands a second. */
@@ -75,17 +80,21 @@ export const dollarsAMonth = (commandsPerSecond: number): number =>
 export function rates({ now, total, slots }: Stats): Rates {
   const from = Math.floor((now - RATE_MS) / SLOT_MS) * SLOT_MS
   const recent = byOutcome(slots.filter((one) => one.from >= from).flatMap(({ series }) => series))
-  const seconds = Math.max(1, (now - Math.max(from, total.from)) / 1000)
-  const perSecond = decisionsIn(recent) / seconds
-  const decisions = decisionsIn(byOutcome(total.series))
-  const each = (count: number) => (decisions > 0 ? count / decisions : 0)
-  const commands = each(total.store.billedCommands)
+  // Also in the first minute: an isolate of three seconds has no minute to extrapolate.
+  const perSecond = decisionsIn(recent) / ((now - from) / 1000)
+  const { store, series } = total
+  // The calls for requests of `sluice verify` are in the sums, too.
+  const decisions = sum(series.map((one) => one.decisions))
+  const each = (whole: number, ofOperators = 0) =>
+    decisions > 0 ? (whole - ofOperators) / decisions : undefined
+  const commands = each(store.billedCommands, store.operators?.billedCommands)
+  const isEnough = decisions >= LEAST_FOR_A_BILL && now - total.from >= RATE_MS
   return {
     perSecond,
     refused: refusedIn(recent) / (decisionsIn(recent) || 1),
-    calls: each(total.store.calls),
+    calls: each(store.calls, store.operators?.calls),
     commands,
-    dollarsAMonth: dollarsAMonth(perSecond * commands),
+    dollarsAMonth: commands && isEnough ? dollarsAMonth(perSecond * commands) : undefined,
   }
 }
 

@@ -25,6 +25,7 @@ import {
   durationText,
   numberText,
   policyText,
+  rateText,
   shareText,
   timeText,
 } from './text.ts'
@@ -50,7 +51,7 @@ let stats: Stats | undefined
 function showStats(now: Stats) {
   stats = now
   const { total, source, fallbacks, databases, dropped } = now
-  const { latency, errors, calls, billedCommands } = total.store
+  const { latency, errors, calls, billedCommands, operators } = total.store
   const all = byOutcome(total.series)
   const rate = rates(now)
   byId('counts').hidden = false
@@ -68,9 +69,9 @@ function showStats(now: Stats) {
     'refused, last minute': shareText(rate.refused, 1),
     [`store latency, median ${since}`]: boundText(quantile(latency, 0.5), latency.bounds),
     [`store latency, p99 ${since}`]: boundText(quantile(latency, 0.99), latency.bounds),
-    [`HTTP calls ${since}`]: `${numberText(rate.calls)} a request`,
-    [`billed commands ${since}`]: `${numberText(rate.commands)} a request`,
-    'cost at the rate of the last minute': `${dollarText(rate.dollarsAMonth)} a month`,
+    [`HTTP calls ${since}`]: rateText(rate.calls, 'a request'),
+    [`billed commands ${since}`]: rateText(rate.commands, 'a request'),
+    'cost at the rate of the last minute': rateText(rate.dollarsAMonth, 'a month', dollarText),
     [`fallbacks ${since}`]: `${numberText(fallbacks)} decisions`,
   })
   showRequests(now)
@@ -84,6 +85,9 @@ function showStats(now: Stats) {
   showPairs(byId('store'), {
     'HTTP calls': numberText(calls),
     'billed commands': numberText(billedCommands),
+    ...(operators && {
+      'of them for operators and this page': `${numberText(operators.calls)} calls, ${numberText(operators.billedCommands)} commands`,
+    }),
     ...Object.fromEntries([...counted('errors:', errors), ...counted('lost reports:', dropped)]),
   })
 }

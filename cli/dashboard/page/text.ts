@@ -6,6 +6,11 @@ const shares = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDi
 
 export const numberText = (value: number): string => numbers.format(value)
 export const dollarText = (value: number): string => dollars.format(value)
+
+/** A number with its unit, or a dash for an unknown one. */
+export const rateText = (value: number | undefined, unit: string, text = numberText): string =>
+  value === undefined ? '–' : `${text(value)} ${unit}`
+
 export const shareText = (part: number, whole: number): string =>
   whole > 0 ? shares.format(part / whole) : '–'
 

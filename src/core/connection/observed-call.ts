@@ -26,6 +26,9 @@ export interface Bill {
 
 /** Hears of each HTTP request to the store. Its methods never throw. */
 export interface CallObserver {
-  /** @param sent what the request sends, by calls of the script; empty for other commands */
-  begin: (sent: Pack[]) => CallInFlight
+  /**
+   * @param sent what the request sends, by calls of the script; empty for other commands
+   * @param isOperators true for other commands that an operator has asked for
+   */
+  begin: (sent: Pack[], isOperators?: boolean) => CallInFlight
 }

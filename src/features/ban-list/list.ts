@@ -77,7 +77,7 @@ export async function readBans(
   const from = end === Number.POSITIVE_INFINITY ? '+inf' : `${end}`
   // EVAL, TIME, ZREMRANGEBYSCORE, ZCARD, ZCOUNT and ZREVRANGEBYSCORE
   const commands = now === undefined ? 6 : 5
-  const reply = await run(database, set, [`${now ?? ''}`, 'page', from, `${count}`], commands)
+  const reply = await run(database, set, [`${now ?? ''}`, 'page', from, `${count}`], commands, true)
   const [size, rows] = Array.isArray(reply) ? reply : []
   if (typeof size !== 'number' || !Array.isArray(rows)) throw new StoreError('bad-reply')
   const bans: ListedBan[] = []
@@ -93,11 +93,12 @@ async function run(
   { tag, namespace }: BanSet,
   args: string[],
   commands: number,
+  isOperators = false,
 ): Promise<unknown> {
   const send = senderOf(database)
   if (!send) throw new StoreError('not-configured')
   const key = `${recordOf(tag, namespace)}:bans`
-  const observed = database.observer?.begin([])
+  const observed = database.observer?.begin([], isOperators)
   try {
     const call = ['eval', banListScript, 1, key, ...args]
     const [answer] = await send([call], AbortSignal.timeout(DEADLINE_MS))

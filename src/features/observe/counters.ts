@@ -54,6 +54,8 @@ class SeriesSet {
 const keyOf = ({ policy, outcome, decidedBy }: Pick<Series, 'policy' | 'outcome' | 'decidedBy'>) =>
   `${outcome} ${decidedBy} ${policy}`
 
+type Use = Pick<StoreUsage, 'calls' | 'billedCommands'>
+
 /** The counts of one span of time. */
 class Span {
   readonly from: number
@@ -80,10 +82,17 @@ class Span {
     sketch.add(subject)
   }
 
-  call({ ms, code, billedCommands }: StoreCall): void {
+  call({ ms, code, billedCommands }: StoreCall, isOperators: boolean): void {
     const { errors, latency } = this.#store
-    this.#store.calls += 1
-    this.#store.billedCommands += billedCommands
+    const parts: Use[] = [this.#store]
+    if (isOperators) {
+      this.#store.operators ??= { calls: 0, billedCommands: 0 }
+      parts.push(this.#store.operators)
+    }
+    for (const part of parts) {
+      part.calls += 1
+      part.billedCommands += billedCommands
+    }
     if (code) errors[code] = (errors[code] ?? 0) + 1
     const bucket = BOUNDS_MS.findIndex((bound) => ms <= bound)
     latency.counts[bucket < 0 ? BOUNDS_MS.length : bucket]! += 1
@@ -92,14 +101,15 @@ class Span {
 
   /** @param now before `from` if the clock was set back */
   counts(now: number): Counts {
-    const { calls, billedCommands, errors, latency } = this.#store
+    const { calls, billedCommands, operators, errors, latency } = this.#store
     return {
       from: this.from,
       to: Math.max(this.from, now),
       series: this.series.list(),
       offenders: this.#offenders(),
       store: {
-        ...{ calls, billedCommands, errors: { ...errors } },
+        ...{ calls, billedCommands, ...(operators && { operators: { ...operators } }) },
+        errors: { ...errors },
         latency: { ...latency, counts: [...latency.counts] },
       },
     }
@@ -118,7 +128,8 @@ export interface Counters {
   decided(counted: Counted, now: number): void
   /** Counts a refusal of a client. */
   refused(policy: string, subject: string, now: number): void
-  called(call: StoreCall, now: number): void
+  /** @param isOperators true for a call that charges no request */
+  called(call: StoreCall, now: number, isOperators?: boolean): void
   /** The counts since the last call of this function, or since the first decision. */
   take(now: number): Counts
   total(now: number): Counts
@@ -162,8 +173,8 @@ export function createCounters(reports: boolean): Counters {
     refused(policy, subject, now) {
       for (const span of spansAt(now)) span.refuse(policy, subject)
     },
-    called(call, now) {
-      for (const span of spansAt(now)) span.call(call)
+    called(call, now, isOperators = false) {
+      for (const span of spansAt(now)) span.call(call, isOperators)
     },
     take(now) {
       const counts = (recent ?? new Span(now)).counts(now)

@@ -1,7 +1,7 @@
 /** Measures calls to the store, and the part of each decision in them. */
 import { StoreError, type StoreErrorCode } from '../../core/base/errors.ts'
 import type { CallInFlight } from '../../core/connection/observed-call.ts'
-import type { StoreCall, StoreResult } from '../../core/connection/store.ts'
+import type { StoreCall, StoreRequest, StoreResult } from '../../core/connection/store.ts'
 import type { Pack } from '../../core/connection/upstash/pack.ts'
 import type { Meter } from '../../core/decide/observer.ts'
 import { billOf } from './bill.ts'
@@ -26,6 +26,13 @@ export function createMeter(clock: () => number, together = 0): Meter {
     },
   }
 }
+
+/** The modes of what is sent for requests. A call without any is an operator's, or only reads. */
+const FOR_REQUESTS = new Set<StoreRequest['mode']>(['take', 'follow', 'refund', 'debt'])
+
+/** True for a call that is sent for requests: their decisions, refunds and releases. */
+export const isForRequests = (sent: Pack[]): boolean =>
+  sent.some(({ lists }) => lists.some((list) => list.some(({ mode }) => FOR_REQUESTS.has(mode))))
 
 /**
  * Begins to measure a call.

@@ -12,7 +12,7 @@ import { createCounters } from './counters.ts'
 import type { DecisionEvent, DecisionOutcome } from './event.ts'
 import { labelOf } from './label.ts'
 import { logSink } from './log-sink.ts'
-import { beginCall, createMeter } from './measure.ts'
+import { beginCall, createMeter, isForRequests } from './measure.ts'
 import { createNearLimit, type NearLimit } from './near-limit.ts'
 import type { Destination, ObserveSettings } from './options.ts'
 import { otlpSink } from './otlp.ts'
@@ -140,7 +140,8 @@ export function createObserver(
       }
     },
     measure: (lists) => createMeter(clock, lists),
-    begin: (sent) => beginCall(sent, (call) => counters.called(call, clock()), clock),
+    begin: (sent, isOperators = sent.length > 0 && !isForRequests(sent)) =>
+      beginCall(sent, (call) => counters.called(call, clock(), isOperators), clock),
     answer: createAnswer({
       stats: ({ databases }) => stats(databases),
       readAnalytics: (env) => readAnalytics(env, log),

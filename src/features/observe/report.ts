@@ -40,6 +40,8 @@ export interface StoreUsage {
   /** HTTP requests, including refunds, releases and failed ones. */
   calls: number
   billedCommands: number
+  /** The part of the calls and commands above that charges no request: peeks, bans and lists of operators, checks of a database. Absent without any. */
+  operators?: { calls: number; billedCommands: number }
   /** Failed calls by error code. */
   errors: Record<string, number>
   latency: Histogram

@@ -459,9 +459,10 @@ describe('several databases', () => {
 describe('what it costs', () => {
   // With a clock of its own, the bridge sends the time.
   const gateway = useGateway({ config, observe: {}, env })
+  const stats = async () =>
+    (await apiOf(gateway.fetch).call<Stats>('/stats', undefined, { token: OPERATE })).body
   const commands = async () => {
-    const { body } = await apiOf(gateway.fetch).call<Stats>('/stats', undefined, { token: OPERATE })
-    const { calls, billedCommands } = body.total.store
+    const { calls, billedCommands } = (await stats()).total.store
     return { http: calls, commands: billedCommands }
   }
   /** The calls and commands of `work`, by the count of the bridge and by `observe()`. */
@@ -491,9 +492,13 @@ describe('what it costs', () => {
 
   test('A page is one call of six commands, and a look at its bans.', async () => {
     await operate('manual', 'ban', { key: newIp(), for: '1h' }, gateway)
+    const operators = async () => (await stats()).total.store.operators!
+    const before = await operators()
     const { bridge, own } = await costOf(() => pageOf('manual', undefined, gateway))
     expect(own).toEqual(bridge)
     expect(bridge).toEqual([2, 9])
+    const { calls, billedCommands } = await operators()
+    expect([calls - before.calls, billedCommands - before.billedCommands]).toEqual([2, 9])
   })
 
   test("With clock: 'edge' a page reads no clock.", async () => {

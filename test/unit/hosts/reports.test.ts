@@ -1,4 +1,5 @@
 /** The counts that an operator reads, after a load of known composition. T11 of SECURITY.md: they reveal no client, and only operators read them. */
+import fc from 'fast-check'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import type { LimitStatus } from '../../../src/core/base/decision.ts'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
@@ -125,6 +126,47 @@ test('The calls and commands equal those of the database, and reading the counts
     after.commands - commands,
   ])
   expect(store.calls).toBe(1)
+})
+
+test('The calls of operators are counted apart from those for requests, refunds and decisions.', async () => {
+  const key = '203.0.113.9'
+  const target = { key }
+  const bill = () => ({ ...gateway.bridge.stats()[gateway.bridge.token]! })
+  let run = 0
+  const operations = ['policies', 'peek', 'ban', 'unban', 'reset', 'peek decision'] as const
+  const forRequests = ['request', 'decision', 'refund'] as const
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.constantFrom(...operations, ...forRequests), { minLength: 1, maxLength: 8 }),
+      async (actions) => {
+        const isolate = gateway.start(
+          { ...config, namespace: `apart${run++}` },
+          { env: apiTokens, observe: {} },
+        )
+        const { operate, call, decide } = apiOf(isolate.fetch)
+        const act = (action: (typeof actions)[number]) => {
+          if (action === 'request') return isolate.fetch('/a', { ip: key })
+          if (action === 'decision') return decide({ policy: 'per-ip', key })
+          if (action === 'refund') return call('/refund', { policy: 'per-ip', key })
+          if (action === 'peek decision') return decide({ policy: 'per-ip', key, mode: 'peek' })
+          if (action === 'policies') return call('/policies', undefined, { token: OPERATE })
+          return operate('per-ip', action, target)
+        }
+        const expected = { calls: 0, billedCommands: 0 }
+        for (const action of actions) {
+          const before = bill()
+          await act(action)
+          const after = bill()
+          if (!(operations as readonly string[]).includes(action)) continue
+          expected.calls += after.http - before.http
+          expected.billedCommands += after.commands - before.commands
+        }
+        const { operators } = (await statsOf(apiOf(isolate.fetch))).total.store
+        expect(operators ?? { calls: 0, billedCommands: 0 }).toEqual(expected)
+      },
+    ),
+    { numRuns: 20 },
+  )
 })
 
 test('The subject of the first offender is a target: a ban refuses this client only.', async () => {
