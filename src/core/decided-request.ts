@@ -57,8 +57,8 @@ export interface CheckedRequest {
   finish(response: Response): Response
   /** Adds the fields of the decision to a response, and settles nothing. */
   withFields(response: Response): Response
-  /** Settles charges without a `Response`, for servers that write their own. */
-  settle(head: ResponseHead): void
+  /** Settles charges without a `Response`, for servers that write their own. Without a head the response is not known, and counts. */
+  settle(head?: ResponseHead): void
 }
 
 /** A request that the limiter has decided. A class, so that a request makes no function that it does not call. */
@@ -144,7 +144,7 @@ export class DecidedRequest implements CheckedRequest {
     return verified ? this.withReport(complete) : complete
   }
 
-  settle(head: ResponseHead): void {
+  settle(head?: ResponseHead): void {
     this.settled?.now(head)
   }
 
@@ -169,7 +169,8 @@ const noStore = { 'Cache-Control': 'no-store' }
 
 /** The charges of one request that depend on its response. */
 export interface Settled {
-  now: (head: ResponseHead, kept?: Kept) => void
+  /** @param head `undefined` if the response is not known */
+  now: (head?: ResponseHead, kept?: Kept) => void
   withResponse: (response: Response, method: string) => Response
 }
 
@@ -183,10 +184,10 @@ export function settleLater(
   const { promise, resolve } = withResolvers<void>()
   waitUntil(promise)
   let isSettled = false
-  const now = ({ status, headers }: ResponseHead, kept?: Kept) => {
+  const now = (head?: ResponseHead, kept?: Kept) => {
     if (isSettled) return // A second refund would return units of other requests.
     isSettled = true
-    const settling = settle(charges, store, { status, headers }, waitUntil, kept)
+    const settling = settle(charges, store, head, waitUntil, kept)
     resolve(settling.catch(onStoreError))
   }
   const take = (limit: PolicyLimit) => takeMore(limit, charges, store, waitUntil)

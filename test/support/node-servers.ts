@@ -86,18 +86,18 @@ export async function listenHttp2(listener: Parameters<typeof createHttp2Server>
 }
 
 /**
- * The app behind the limiters. The path selects its response: `/status/404` has that status, `/priced/2` that price, `/slow` sends one
- * chunk and ends with `release`, `/hold` sends nothing before that, and every other path is `ok`.
+ * The app behind the limiters. The path selects its response: `/status/404` has that status, `/priced/2` that price, and every other path
+ * is `ok`. `/slow` sends one chunk and ends with `release`, or with its client. `/begun` does not listen for its client, and `/hold/404`
+ * sends nothing before `release`, and then that status.
  */
 export const app: RequestListener = async (request, response) => {
   const [, kind, value] = (request.url ?? '/').split('/')
-  if (kind === 'hold' || kind === 'slow') held += 1
-  if (kind === 'hold') await slow.promise
-  if (kind === 'slow') {
-    response.write('first ')
-    await slow.promise
-  }
-  if (kind === 'status') response.statusCode = Number(value)
+  const isHeld = kind === 'hold' || kind === 'slow' || kind === 'begun'
+  if (isHeld) held += 1
+  if (isHeld && kind !== 'hold') response.write('first ')
+  const left = kind === 'slow' ? [once(response, 'close')] : []
+  if (isHeld && (await Promise.race([slow.promise, ...left]))) return
+  if (kind === 'status' || (kind === 'hold' && value)) response.statusCode = Number(value)
   if (kind === 'priced') response.writeHead(200, { 'x-price': value })
   response.end('ok')
 }

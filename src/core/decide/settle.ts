@@ -82,12 +82,13 @@ export async function takeMore(
 
 /**
  * Refunds the units that a response does not count, charges those that it used beyond its charge, and releases the slots, in one call.
+ * @param response `undefined` if it is not known: an unknown response counts, with the whole charge
  * @param kept the units of limits whose cost was in the body of the response
  */
 export async function settle(
   charges: Charges,
   store: Store,
-  response: ResponseHead,
+  response: ResponseHead | undefined,
   waitUntil: NonNullable<StoreOptions['waitUntil']>,
   kept?: Kept,
 ): Promise<void> {
@@ -97,7 +98,11 @@ export async function settle(
 }
 
 /** The refunds and debts after a response: one request for each limit, so that they do not depend on each other. */
-export function correctionsOf(charges: Charges, response: ResponseHead, kept?: Kept): Correction[] {
+export function correctionsOf(
+  charges: Charges,
+  response: ResponseHead | undefined,
+  kept?: Kept,
+): Correction[] {
   const requests: Correction[] = []
   for (const [limit, charge] of charges) {
     const cost = limit.cost - unitsKept(limit, response, kept?.get(limit))
@@ -108,18 +113,18 @@ export function correctionsOf(charges: Charges, response: ResponseHead, kept?: K
 }
 
 /**
- * The units of a charge that a response keeps.
+ * The units of a charge that a response keeps. An unknown response keeps them all.
  * @param metered the cost in the body of the response, which may be higher than the charge
  */
 export function unitsKept(
   { policy, cost }: Pick<PolicyLimit, 'policy' | 'cost'>,
-  { status, headers }: ResponseHead,
+  response: ResponseHead | undefined,
   metered?: number,
 ): number {
   if (policy.algorithm === 'concurrency') return 0 // release the slot after any response
-  if (!counts(policy, status)) return 0
+  if (response && !counts(policy, response.status)) return 0
   if (metered !== undefined) return metered
-  const price = policy.cost.response && headers.get(policy.cost.response)
+  const price = policy.cost.response && response?.headers.get(policy.cost.response)
   // The charge is the upper bound: a higher price could no longer refuse the request.
   return price && /^\d{1,15}$/.test(price) ? Math.min(cost, Number(price)) : cost
 }

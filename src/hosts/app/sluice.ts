@@ -41,8 +41,12 @@ export interface CheckResult {
    * already has are merged.
    */
   withFields: (response: Response) => Response
-  /** Refunds and releases without a `Response`, for servers that write their own. Call it once, when the response has been sent. */
-  settle: (head: ResponseHead) => void
+  /**
+   * Refunds and releases without a `Response`, for servers that write their own. Call it once, when the handler has ended and its response
+   * has been sent. Call it without a head if the response is not known, as when the handler gave none to a client that has left: all
+   * charges then stay, and slots are released.
+   */
+  settle: (head?: ResponseHead) => void
 }
 
 /** A rate limiter that needs no framework. */

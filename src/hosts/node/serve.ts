@@ -13,14 +13,23 @@ type NodeHeader = string | number | readonly string[] | undefined
 export interface NodeResponse {
   statusCode: number
   readonly headersSent: boolean
+  /** True if the app has called `end`. That of HTTP/2 stays false if its client had left before. */
+  readonly writableEnded: boolean
+  /** Undefined for HTTP/2. */
   readonly destroyed: boolean
+  /** The error with which the app has destroyed the response. */
+  readonly errored?: Error | null
   getHeaders(): object
   setHeader(name: string, value: string): unknown
   appendHeader(name: string, value: string): unknown
   removeHeader(name: string): void
   end(body: Uint8Array): unknown
-  once(event: 'close', listener: () => void): unknown
+  once(event: 'close' | 'pipe', listener: () => void): unknown
+  listenerCount(event: 'close'): number
 }
+
+/** The properties of Node's `Socket` that tell who has closed it. */
+type Socket = { readableEnded: boolean; errored: Error | null; timeout: number }
 
 /** A response of a server or a framework. */
 export interface Outgoing {
@@ -36,7 +45,7 @@ export interface Outgoing {
 /** Receives the decision before the handler runs. */
 type Decided = (decision: Decision) => void
 
-/** The status to settle by if the client disconnects before a status is sent. Servers write it into their logs. */
+/** The status to settle by if the client has disconnected before the handler runs. Servers write it into their logs. */
 const CLIENT_CLOSED_REQUEST = 499
 
 /**
@@ -64,11 +73,17 @@ export async function serve(
   }
   if (mayHaveBody(incoming) && (usesBodies || request.url.includes('/_sluice/')))
     bodySources.set(request, bodySource(incoming))
-  const closed = new Promise<void>((resolve) => response.once('close', resolve))
+  const closed = new Promise<boolean>((resolve) =>
+    response.once('close', () => resolve(hasEnded(incoming, response))),
+  )
   const check = await sluice.check(request, { context, remoteAddress, closed })
   decided(check.decision)
-  settleAfter(closed, outgoing, check)
-  if (isOver(incoming, response) || response.headersSent) return false
+  if (isOver(incoming, response)) {
+    check.settle({ status: CLIENT_CLOSED_REQUEST, headers: new Headers() })
+    return false
+  }
+  settleAfter(closed, incoming, outgoing, check)
+  if (response.headersSent) return false
   if (!check.response) {
     setFields(outgoing, check.withFields)
     return true
@@ -85,9 +100,11 @@ export async function serve(
   return false
 }
 
-/** True if the response has ended or the client has disconnected. The response of HTTP/2 has no `destroyed`. */
-const isOver = (incoming: NodeRequest, response: NodeResponse) =>
-  response.destroyed || socketOf(incoming).destroyed === true
+/** True if the response has ended or the client has disconnected. */
+function isOver(incoming: NodeRequest, response: NodeResponse): boolean {
+  const { stream } = incoming as { stream?: { destroyed: boolean } }
+  return response.destroyed || socketOf(incoming).destroyed === true || stream?.destroyed === true
+}
 
 function refuseUnreadable({ set, send }: Outgoing, { status, detail }: Unreadable) {
   set('content-type', 'application/problem+json')
@@ -97,12 +114,68 @@ function refuseUnreadable({ set, send }: Outgoing, { status, detail }: Unreadabl
   send(status, new TextEncoder().encode(document))
 }
 
-/** Settles by the response that was sent. */
-function settleAfter(closed: Promise<void>, { response, fields }: Outgoing, check: CheckResult) {
-  closed.then(() => {
-    const status = response.headersSent ? response.statusCode : CLIENT_CLOSED_REQUEST
-    check.settle({ status, headers: headersOf(fields()) })
+/**
+ * Settles by the response of the app, once the app has ended it and its connection has closed. A client that leaves ends neither the
+ * handler nor its slot. If the app gives no response, the charges stay, and the slots expire.
+ */
+function settleAfter(
+  closed: Promise<boolean>,
+  incoming: NodeRequest,
+  { response, fields }: Outgoing,
+  check: CheckResult,
+) {
+  const settle = (isAnswered: boolean) =>
+    check.settle(
+      isAnswered || response.headersSent
+        ? { status: response.statusCode, headers: headersOf(fields()) }
+        : undefined,
+    )
+  closed.then((isEnded) => (isEnded ? settle(false) : whenAppEnds(incoming, response, settle)))
+}
+
+/**
+ * True if the app has no more to do for a response whose connection has closed: it has ended the response or closed the connection, or it
+ * hears of the close while it sends the body, as a stream that is piped does. A timeout may close the connection of a running handler.
+ */
+function hasEnded(incoming: NodeRequest, response: NodeResponse): boolean {
+  const { readableEnded, errored, timeout } = incoming.socket as Partial<Socket>
+  const isByClient = readableEnded !== false || (errored && errored !== response.errored)
+  const isClosedHere = response.destroyed && !isByClient && !timeout
+  const { listenerCount } = incoming as NodeRequest & Pick<NodeResponse, 'listenerCount'>
+  const listeners = response.listenerCount('close') + listenerCount.call(incoming, 'close')
+  return response.writableEnded || isClosedHere || (response.headersSent && listeners > 0)
+}
+
+/**
+ * Calls back when the app ends a response whose client has left. Node then has no event for it, and HTTP/2 drops the status.
+ * @param ended its argument is false if the app gives no response
+ */
+function whenAppEnds(
+  { socket }: NodeRequest,
+  response: NodeResponse,
+  ended: (isAnswered: boolean) => void,
+) {
+  type Method = (...args: unknown[]) => unknown
+  const { writeHead } = response as object as { writeHead: Method }
+  const watch = (target: object, name: 'end' | 'destroy') => {
+    const method = (target as Record<typeof name, Method>)[name]
+    const watched: Method = (...args) => {
+      const result = method.apply(target, args)
+      ended(name === 'end')
+      return result
+    }
+    Object.assign(target, { [name]: watched })
+  }
+  Object.assign(response, {
+    writeHead(...args: [status: number, ...unknown[]]) {
+      response.statusCode = args[0]
+      return writeHead.apply(response, args)
+    },
   })
+  watch(response, 'end')
+  // A framework destroys the socket after an error in a response that has begun. HTTP/2 itself destroys a response that is written to.
+  if (response.destroyed) for (const one of [response, socket]) watch(one, 'destroy')
+  response.once('pipe', () => ended(true))
 }
 
 /** Changes the fields of a response as `withFields` does. */
