@@ -5,7 +5,7 @@ import { variablesFor } from './variables.ts'
 /** The objects that server adapters of Hono hand over instead of a Worker's environment. */
 interface ServerEnv {
   /** `@hono/node-server` */
-  incoming?: { socket?: { remoteAddress?: string } }
+  incoming?: { socket?: { remoteAddress?: string; destroyed?: boolean } }
   /** Bun's server */
   requestIP?: (request: Request) => { address: string } | null
   /** Deno's connection */
@@ -29,6 +29,10 @@ export function runtimeOf(c: Context): RuntimeContext {
     },
   }
 }
+
+/** True if the client has disconnected from `@hono/node-server`, which then does not know its address. */
+export const hasLeft = ({ env }: Context): boolean =>
+  (env as ServerEnv | undefined)?.incoming?.socket?.destroyed === true
 
 /** Keeps the isolate alive until a promise settles. Outside of Workers there is nothing to keep alive. */
 function keepAlive(c: Context, promise: Promise<unknown>) {

@@ -3,7 +3,7 @@ import type { Decision } from '../../core/base/decision.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import { checkRequest, failed } from '../../core/pipeline.ts'
 import { createAppLimiter } from './app-limiter.ts'
-import { runtimeOf } from './hono-runtime.ts'
+import { hasLeft, runtimeOf } from './hono-runtime.ts'
 
 // In this file, because the build keeps it only beside a public name.
 declare module 'hono' {
@@ -27,6 +27,7 @@ export function rateLimiter<E extends Env = any>(
   const limiter = createAppLimiter(options)
 
   return async function rateLimiter(c, next) {
+    if (hasLeft(c)) return new Response(null, { status: 499 }) // as servers log it
     const checking = checkRequest(limiter, c.req.raw, runtimeOf(c))
     const checked = checking instanceof Promise ? await checking : checking
     const { decision, passes } = checked
