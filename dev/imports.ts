@@ -132,7 +132,9 @@ const rooms: Record<string, Room> = {
   },
   'features/shield': { rooms: ['core', ...core('base', 'config')], packages: ['valibot'] },
   'features/concurrency': { rooms: ['core', ...core('config', 'connection', 'respond')] },
-  'features/distinct': { rooms: ['core', ...core('config', 'connection', 'program', 'decide')] },
+  'features/distinct': {
+    rooms: ['core', ...core('base', 'config', 'connection', 'program', 'decide')],
+  },
   'features/sliding-log': { rooms: ['core', ...core('config', 'connection')] },
   'features/outbound': {
     rooms: [

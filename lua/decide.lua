@@ -61,7 +61,8 @@ for index = first + 1, #ARGV do
     mode, decided_at, place = match(request, '^(%l+)@?(%d*)()')
     decided_at = tonumber(decided_at) -- only a refund has one
   end
-  -- A debt is charged even if it does not fit, up to a bound that keeps all sums and products exact: units times window.
+  -- A debt is charged even if it does not fit, up to a bound that keeps all sums and products exact: units times window,
+  -- except for fixed windows.
   local most = mode == 'debt' and 3002399751580330 -- 2^53 / 3
   local charges = mode == 'take' or mode == 'refund' or most or mode == 'follow' and passed
   local overrides

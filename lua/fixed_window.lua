@@ -22,11 +22,11 @@ local function fixed_window(now, limit, window, option, cost, decided_at, most, 
       run_out = start + length
     end
   end
-  if cost > 0 and count + cost > limit then
+  if cost > 0 and cost > limit - count then
     if not most then
       return false
     end
-    cost = math.min(cost, math.floor(most / window) - count)
+    cost = math.min(cost, 9007199254740991 - count) -- 2^53 - 1
   end
   if cost == 0 or decided_at and decided_at < start then
     return true

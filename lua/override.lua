@@ -19,7 +19,8 @@ if special then
       end
       reported = reported .. format('=%d:%d;', units, run_out - now)
       -- 15 digits as in the Worker, since 0.55 * 100 is 55.00000000000001.
-      local rest = format('%d', units - math.ceil(format('%.15g', units * share)))
+      local kept = units * share
+      local rest = format('%d', units - math.ceil(kept < 1e14 and format('%.15g', kept) or kept))
       if not string.find(head, ':bucket,', 1, true) then
         return head .. rest .. window .. option
       end

@@ -131,14 +131,14 @@ export const configMutants: Mutant[] = [
   ),
   entries(
     'has no upper bound for a log',
-    'const MOST = 10_000',
-    'const MOST = 100_000',
+    'size > MAX_ENTRIES',
+    'size > 10 * MAX_ENTRIES',
     'parse-policy-problems',
   ),
   relations(
     'accepts a product that a double cannot hold',
-    'size * windowMs > MAX_PRODUCT',
-    'size > MAX_PRODUCT',
+    'size > most &&',
+    'size > 2 * most &&',
     'parse-policy-problems',
   ),
   plans(

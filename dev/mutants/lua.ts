@@ -21,10 +21,10 @@ const living = of('living.lua')
 const compiled = of('compiled.lua')
 
 export const luaMutants: Mutant[] = [
-  fixed('the last unit is refused', 'count + cost > limit', 'count + cost >= limit', 'quota'),
+  fixed('the last unit is refused', 'cost > limit - count', 'cost >= limit - count', 'quota'),
   fixed(
     'refuses only when the window is full, not when the cost exceeds the rest',
-    'count + cost > limit',
+    'cost > limit - count',
     'count >= limit',
     'bounds',
   ),
@@ -100,7 +100,7 @@ export const luaMutants: Mutant[] = [
   ),
 
   fixed('refuses a debt', 'if not most then', 'if true then', 'debt'),
-  fixed('debts have no bound', 'math.min(cost, math.floor(most / window) - count)', 'cost', 'debt'),
+  fixed('debts have no bound', 'math.min(cost, 9007199254740991 - count)', 'cost', 'debt'),
   sliding('refuses a debt', 'if not most then', 'if true then', 'debt'),
   sliding(
     'debts have no bound',
@@ -643,19 +643,25 @@ export const luaMutants: Mutant[] = [
   ),
   override(
     'the floor keeps the rounding errors of a product',
-    "math.ceil(format('%.15g', units * share))",
-    'math.ceil(units * share)',
+    "math.ceil(kept < 1e14 and format('%.15g', kept) or kept)",
+    'math.ceil(kept)',
+    'override',
+  ),
+  override(
+    'the floor of a large limit has 15 digits',
+    "kept < 1e14 and format('%.15g', kept) or kept",
+    "format('%.15g', kept)",
     'override',
   ),
   override(
     'the floor is rounded down',
-    "math.ceil(format('%.15g', units * share))",
-    'math.floor(units * share)',
+    "math.ceil(kept < 1e14 and format('%.15g', kept) or kept)",
+    'math.floor(kept)',
     'override',
   ),
   override(
     'the limit of an operator has no floor',
-    "units - math.ceil(format('%.15g', units * share))",
+    "units - math.ceil(kept < 1e14 and format('%.15g', kept) or kept)",
     'units',
     'override',
   ),

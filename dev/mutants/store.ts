@@ -13,6 +13,7 @@ const reply = of('upstash/reply')
 const pack = of('upstash/pack')
 const args = of('upstash/arguments')
 const apart = of('upstash/apart')
+const units = mutantsOf('src/core/base/units.ts', 'test/unit/core/connection')
 /** The parts of features, by what calls and replies show. */
 const partOf = (feature: string) =>
   mutantsOf(`src/features/${feature}/part.ts`, 'test/unit/core/connection')
@@ -172,25 +173,16 @@ export const storeMutants: Mutant[] = [
   ),
   pack('unpacked lists share an idempotency key', '{index + 1}', '{1}', 'pack'),
 
+  units('a log has any number of entries', '? MAX_ENTRIES', '? MAX_UNITS', 'arguments'),
+  units('a fixed window has a small limit', "=== 'fixed-window'", "=== 'fixed'", 'arguments'),
+  units('bounds no product', 'MAX_PRODUCT / windowMs', 'MAX_PRODUCT', 'arguments'),
   args(
-    'a log has any number of entries',
-    ' && (!hasOwnKey(algorithm) || limit <= MAX_ENTRIES)',
+    'does not bound the burst',
+    "check(isWhole(burst, 1, most), place, 'burst')",
     '',
     'arguments',
   ),
-  args(
-    'does not bound the product of burst and window',
-    ' && burst * windowMs <= MAX_PRODUCT',
-    '',
-    'arguments',
-  ),
-  args(
-    'bounds the product with the current period only',
-    'Math.max(end - start, nextEnd - end)',
-    'end - start',
-    'arguments',
-  ),
-  overrides('a key gets a limit of 0', "check(isWhole(units, 1), place, 'limit')", '', 'arguments'),
+  overrides('a key gets a limit of 0', "check(isUnits(units, 1), place, 'limit')", '', 'arguments'),
   args(
     'a refund needs no slot id',
     "(limit, modes[mode] === 'charges', place)",
@@ -794,7 +786,7 @@ export const storeMutants: Mutant[] = [
     'limit.floor ?? 0',
     'override',
   ),
-  fixed('the last unit is refused', 'before + cost <= limit', 'before + cost < limit', 'local'),
+  fixed('the last unit is refused', 'cost <= limit - before', 'cost < limit - before', 'local'),
   sliding(
     'rounds the used part of the previous window down',
     'Math.ceil((previous * left) / window)',

@@ -1,5 +1,4 @@
 /** `sluice/express-rate-limit`: a store for express-rate-limit. */
-import { MAX_PRODUCT } from '../core/config/schema/limit.ts'
 import { operators } from '../core/connection/upstash/script-text.ts'
 import { type AdapterOptions, type CounterTerms, createCounter } from './counter.ts'
 
@@ -37,7 +36,7 @@ export class SluiceStore {
   /** Called by express-rate-limit. */
   init({ windowMs }: { windowMs: number }): void {
     // The store only counts, and express-rate-limit compares. So the limit is out of reach.
-    const limit = Math.floor(MAX_PRODUCT / windowMs)
+    const limit = Number.MAX_SAFE_INTEGER
     this.#terms = { algorithm: 'fixed-window', limit, window: windowMs }
   }
 

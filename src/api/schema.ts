@@ -3,13 +3,14 @@ import * as v from 'valibot'
 import { hasDotSegment } from '../core/base/dot-segment.ts'
 import { parseDuration } from '../core/base/duration.ts'
 import { networkRange } from '../core/base/ip.ts'
+import { MAX_UNITS } from '../core/base/units.ts'
+import { units } from '../core/config/schema/limit.ts'
 import {
   either,
   first,
   type Input,
   isObject,
   listOf,
-  MAX_UNITS,
   type Named,
   named,
   object,
@@ -243,7 +244,7 @@ export const banBody = targetWith({ for: duration })
 /** The body of `PUT /policies/{name}/keys/{key}/limit`. `for` parses to milliseconds. */
 const overrideFields = {
   /** Whole units, at least 1, within the bounds of `limit` of the policy. */
-  limit: whole(1),
+  limit: units,
   /** How long the limit is in force: a duration such as `'30d'`, or whole milliseconds. At most 10 years. */
   for: v.pipe(duration, v.maxValue(MAX_OVERRIDE_MS, 'a duration of at most 10 years')),
 }

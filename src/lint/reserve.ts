@@ -1,5 +1,5 @@
 /** Finds rules of `reserve` that refuse every request, and rules without effect. */
-import { floorUnits } from '../core/base/floor.ts'
+import { floorUnits } from '../core/base/units.ts'
 import { covers } from './covers.ts'
 import type { PolicyRule } from './facts.ts'
 

@@ -68,9 +68,9 @@ const fixedWindow: Algorithm = {
   },
   fits: ({ numbers: [count] }, cost, _, { limit }) => count! + cost <= limit,
   charge: ({ numbers: [count], ...rest }, cost) => ({ ...rest, numbers: [count! + cost] }),
-  owe: ({ numbers: [count], ...rest }, cost, _, { window }) => ({
+  owe: ({ numbers: [count], ...rest }, cost) => ({
     ...rest,
-    numbers: [least(count! + cost, mostParts / window)],
+    numbers: [least(count! + cost, 2n ** 53n - 1n)],
   }),
   refund(held, units, _, __, decidedAt) {
     const [count] = held.numbers

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Model, type ModelRequest } from '../model/model.ts'
 import { policyOf, start } from '../support/ask.ts'
 import { capacityOf } from '../support/run-on-oracle.ts'
-import { algorithms } from '../support/schedules.ts'
+import { algorithms, type Counting } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
 import { newSubject } from '../support/subjects.ts'
 
@@ -21,9 +21,23 @@ const sizes: [claim: string, limit: number, windowMs: number, burst: number][] =
   ['numbers without a common divisor', 999_983, 86_399_999, 999_979],
 ]
 
+/** What only a fixed window counts. */
+const budgets: typeof sizes = [
+  ['ten million tokens per 31 days', 1e7, 31 * day, 1],
+  ['100 GB per 31 days', 1e11, 31 * day, 1],
+  ['the largest limit per 31 days', 2 ** 53 - 1, 31 * day, 1],
+  ['the largest limit in the longest window', 2 ** 53 - 1, 2 ** 51, 1],
+]
+
 const small = sizes.filter(([, limit]) => limit <= 1000)
+const sizesOf = (algorithm: Counting) =>
+  algorithm === 'sliding-log'
+    ? small
+    : algorithm === 'fixed-window'
+      ? [...sizes, ...budgets]
+      : sizes
 const cases = algorithms.flatMap((algorithm) =>
-  (algorithm === 'sliding-log' ? small : sizes).map(
+  sizesOf(algorithm).map(
     ([claim, limit, windowMs, burst]) => [algorithm, claim, { limit, windowMs, burst }] as const,
   ),
 )
@@ -44,9 +58,10 @@ test.each(cases)(
       of('take', capacity),
       of('take', 1),
       of('peek', Math.ceil(capacity / 2)),
-      of('take', capacity + 1),
+      of('take', Math.min(capacity + 1, 2 ** 53 - 1)),
       of('refund', Math.floor(capacity / 3)),
       of('take', 2 ** 51),
+      ...(algorithm === 'sliding-log' ? [] : [of('debt', 2 ** 53 - 1), of('refund', capacity)]),
     ]
     const { windowMs } = terms
     const model = new Model()

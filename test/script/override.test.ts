@@ -122,6 +122,20 @@ test('A limit above 2^31 is exact.', async () => {
   expect(await stored(bucket)).toContain(`;t:${now}:1:${units};`)
 })
 
+test.each([0, 0.55, 1])(
+  'The largest limit of an operator is exact for a fixed window, and so is a floor of %d of it.',
+  async (share) => {
+    const units = 2 ** 53 - 1
+    const row = rowOf({}, { override: { share, scalesBurst: false } })
+    const { remaining, limit } = await set(row, units, 500)
+    expect(limit).toBe(units)
+    if (share === 0) expect(remaining).toBe(units)
+    else expect(Math.abs(remaining - units * (1 - share))).toBeLessThan(10)
+    expect((await take(row, remaining)).allowed).toBe(true)
+    expect((await take(row, 1)).allowed).toBe(false)
+  },
+)
+
 test('A bucket with a burst of its own keeps it, and gets the new rate.', async () => {
   const row = rowOf(
     { algorithm: 'token-bucket', limit: 1, burst: 2 },

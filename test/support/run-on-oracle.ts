@@ -117,11 +117,11 @@ export function runOnOracle(
     const { remaining } = model.decide([{ mode: 'peek', limits: [row] }], now).states[0]![0]!
     const capacity = capacityOf(row.terms)
     const base = { remaining, capacity, half: Math.floor(capacity / 2) }[cost.of]
-    return clamp(base + cost.plus)
+    return Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, base + cost.plus))
   }
 }
 
-/** Limits a number to the range that the script accepts. */
+/** Limits a time to the range that the script accepts. */
 const clamp = (value: number) => Math.min(2 ** 51, Math.max(0, value))
 
 function waitMs(wait: Wait, { windowMs }: ModelPolicy, before: StoreState | undefined): number {
@@ -136,7 +136,8 @@ export const capacityOf = ({ algorithm, limit, burst }: ModelPolicy) =>
 
 /** The largest limit that the script accepts for the terms. */
 function mostUnits({ algorithm, windowMs, lengths = [] }: ModelPolicy): number {
-  const most = Math.floor(2 ** 53 / 3 / Math.max(windowMs, ...lengths))
+  if (algorithm === 'fixed-window') return Number.MAX_SAFE_INTEGER
+  const most = Math.min(2 ** 51, Math.floor(2 ** 53 / 3 / Math.max(windowMs, ...lengths)))
   return algorithm === 'sliding-log'
     ? Math.min(1000, most)
     : algorithm === 'concurrency' || algorithm === 'distinct'

@@ -84,19 +84,22 @@ const windowMs = fc.oneof(
 )
 
 /**
- * A limit that the script accepts for the window: the product is at most 2^53 / 3. One unit more is still a valid
- * cost. The limit of a sliding log is small, because its log is as long as its limit.
+ * A limit that the script accepts for the window: the product is at most 2^53 / 3, but any exact number for a fixed window. The limit of
+ * a sliding log is small, because its log is as long as its limit.
  */
 const units = (window: number, algorithm: AlgorithmName, small = false) => {
   if (small) return fc.integer({ min: 1, max: 9 })
-  const max = Math.min(
-    Math.floor(mostParts / window),
-    algorithm === 'sliding-log'
-      ? 1000
-      : algorithm === 'concurrency' || algorithm === 'distinct'
-        ? 100
-        : most - 1,
-  )
+  const max =
+    algorithm === 'fixed-window'
+      ? Number.MAX_SAFE_INTEGER - 1 // one unit more is still a valid cost
+      : Math.min(
+          Math.floor(mostParts / window),
+          algorithm === 'sliding-log'
+            ? 1000
+            : algorithm === 'concurrency' || algorithm === 'distinct'
+              ? 100
+              : most - 1,
+        )
   return fc.oneof(
     { weight: 6, arbitrary: fc.integer({ min: 1, max: Math.min(max, 12) }) },
     { weight: 2, arbitrary: fc.integer({ min: 1, max: Math.min(max, 1000) }) },

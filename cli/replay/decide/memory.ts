@@ -1,6 +1,7 @@
 /** The fast path: the algorithms of the local store and of replies, with the counts in memory. */
+
+import { MAX_UNITS } from '../../../src/core/base/units.ts'
 import type { Config, Policy } from '../../../src/core/config/parse.ts'
-import { MAX_UNITS } from '../../../src/core/config/schema/shapes.ts'
 import {
   algorithms,
   type QuotaOutcome,

@@ -1,10 +1,8 @@
 /** Checks for features whose algorithm stores each unit. Only they import this file, so that other Workers have none of it. */
+import { MAX_ENTRIES } from '../base/units.ts'
 import type { CheckedConfig } from './feature.ts'
 import type { Policy } from './schema/policy.ts'
 import type { AddProblem } from './schema/shapes.ts'
-
-/** Redis stores 40 to 150 bytes for every unit of a log, every slot and every value. */
-const MOST = 10_000
 
 /**
  * Reports the limits of policies with this algorithm that are too large.
@@ -26,9 +24,9 @@ export function checkEntries(
         size,
       ]),
     ]
-    const expected = `at most ${MOST} with ${algorithm}${hint}`
+    const expected = `at most ${MAX_ENTRIES} with ${algorithm}${hint}`
     for (const [path, size] of sizes) {
-      if (size > MOST) problem(['policies', index, ...path], expected)
+      if (size > MAX_ENTRIES) problem(['policies', index, ...path], expected)
     }
   })
 }

@@ -99,8 +99,8 @@ export interface Correction {
   mode: /** Refunds units, at most up to a full quota, and releases slots. */
     | 'refund'
     /**
-     * Charges units that were already used, even if they do not fit: the count may exceed the limit. At most 10,000 entries in a log, and
-     * 2^53 / 3 for the count times the window; units beyond are not charged. Not for `concurrency` and `distinct`.
+     * Charges units that were already used, even if they do not fit: the count may exceed the limit. At most 10,000 entries in a log,
+     * 2^53 - 1 in a fixed window, and 2^53 / 3 for the count of a sliding window times the window; units beyond are not charged. Not for `concurrency` and `distinct`.
      */
     | 'debt'
   limits: Limit[]

@@ -2,19 +2,18 @@
 import { systemClock } from '../base/clock.ts'
 import type { QuotaState } from '../base/decision.ts'
 import { fnv1a } from '../base/fnv.ts'
+import { MAX_ENTRIES, MAX_PRODUCT } from '../base/units.ts'
 import {
   type Algorithms,
   algorithms,
   capacityOf,
   endingIn,
-  MAX_ENTRIES,
-  MAX_PRODUCT,
   type QuotaTerms,
   resized,
   type State,
   withFloor,
 } from '../connection/algorithms/index.ts'
-import type { Limit, Store, StoreRequest } from '../connection/store.ts'
+import type { Limit, Store, StoreRequest, Terms } from '../connection/store.ts'
 import { type LastReply, LocalEntries, type LocalEntry } from './entries.ts'
 import { stateFrom } from './from-reply.ts'
 import { refunded } from './refund.ts'
@@ -185,9 +184,7 @@ export function createLocalStore(
 
   /** Charges a debt. A negative floor makes room for it, up to numbers that are exact in a double. */
   function charge(limit: Limit, now: number) {
-    const { algorithm, windowMs } = limit.terms
-    const room = algorithm === 'sliding-log' ? MAX_ENTRIES : MAX_PRODUCT / 2 / windowMs
-    const debt = { ...limit, floor: -Math.floor(room) }
+    const debt = { ...limit, floor: -roomOfDebts(limit.terms) }
     const { remaining } = check({ ...debt, cost: 0 }, now).state
     const { charged } = check({ ...debt, cost: Math.min(limit.cost, remaining) }, now)
     if (charged) keep(charged, limit.cost, now)
@@ -274,6 +271,12 @@ export function createLocalStore(
       return Promise.all(lists.map((requests) => this.decide(requests, options)))
     },
   }
+}
+
+/** The units of debts above the limit that the algorithm counts exactly. */
+function roomOfDebts({ algorithm, limit, windowMs }: Terms): number {
+  if (algorithm === 'fixed-window') return Number.MAX_SAFE_INTEGER - limit
+  return algorithm === 'sliding-log' ? MAX_ENTRIES : Math.floor(MAX_PRODUCT / 2 / windowMs)
 }
 
 const hashOf = (values: readonly string[]) => fnv1a(values.join())

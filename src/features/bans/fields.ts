@@ -1,12 +1,12 @@
 /** The fields of a policy that `bans()` adds. */
 import * as v from 'valibot'
 import { tagOf } from '../../core/base/tag.ts'
+import { MAX_UNITS } from '../../core/base/units.ts'
 import {
   duration,
   either,
   flag,
   type Input,
-  MAX_UNITS,
   type Named,
   named,
   object,

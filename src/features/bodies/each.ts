@@ -1,7 +1,8 @@
 /** How a policy applies to the messages of a request. */
+
+import { MAX_UNITS } from '../../core/base/units.ts'
 import type { Soon } from '../../core/base/when-known.ts'
 import { keysOf } from '../../core/config/schema/keys-in-redis.ts'
-import { MAX_UNITS } from '../../core/config/schema/shapes.ts'
 import {
   isMatch,
   type Match,

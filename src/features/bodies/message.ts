@@ -1,7 +1,7 @@
 import { sha256 } from '../../core/base/digest.ts'
+import { MAX_UNITS } from '../../core/base/units.ts'
 import type { Condition } from '../../core/config/schema/condition.ts'
 import type { Cost } from '../../core/config/schema/cost.ts'
-import { MAX_UNITS } from '../../core/config/schema/shapes.ts'
 import { reached, textMatcher } from '../../core/program/condition.ts'
 import type { Message } from '../../core/request/message.ts'
 import { canonicalJson } from './canonical-json.ts'

@@ -1,4 +1,4 @@
-import { MAX_ENTRIES } from '../../core/connection/algorithms/index.ts'
+import { MAX_ENTRIES } from '../../core/base/units.ts'
 import type { NameValues } from '../../core/decide/limit.ts'
 import { DIGEST } from '../../core/program/subject.ts'
 

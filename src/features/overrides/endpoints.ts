@@ -4,10 +4,9 @@ import { badRequest, notFound, storeFailed, unprocessable } from '../../api/prob
 import { policyOf } from '../../api/questions.ts'
 import { overrideBody } from '../../api/schema.ts'
 import { StoreError } from '../../core/base/errors.ts'
-import { hasOwnKey } from '../../core/base/own-key.ts'
+import { largestQuota } from '../../core/base/units.ts'
 import type { Policy } from '../../core/config/parse.ts'
 import { show } from '../../core/config/schema/checked.ts'
-import { MAX_PRODUCT } from '../../core/config/schema/limit.ts'
 import { operate } from '../../core/decide/operate.ts'
 import type { Call, Endpoint } from '../../core/endpoint.ts'
 import type { Match } from '../../core/program/match.ts'
@@ -42,7 +41,7 @@ async function limitOfKey(call: Call): Promise<Response> {
   if (!policy.overrides) return noOverrides(policy)
   const body = request.method === 'PUT' ? await bodyOf(request, overrideBody) : undefined
   if (body instanceof Response) return body
-  const most = mostUnits(policy)
+  const most = largestQuota(policy.algorithm, policy.windowMs)
   if (body && body.limit > most) {
     const expected = `at most ${most}, by the window and the algorithm of the policy`
     return unprocessable([{ path: 'limit', expected, got: `${body.limit}` }])
@@ -80,11 +79,6 @@ const noOverrides = ({ name }: Policy): Response =>
     title: 'Conflict',
     detail: `The limits of the policy ${name} cannot be set for single keys. Set overrides: true.`,
   })
-
-function mostUnits({ algorithm, windowMs }: Policy): number {
-  const most = Math.floor(MAX_PRODUCT / windowMs)
-  return hasOwnKey(algorithm) ? Math.min(10_000, most) : most
-}
 
 /** A subject has no parts, so its match has no key. The names of all other keys stay the same. */
 const namesOf =

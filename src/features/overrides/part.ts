@@ -1,5 +1,5 @@
 import { resized } from '../../core/connection/algorithms/index.ts'
-import { check, isWhole, termsText } from '../../core/connection/upstash/arguments.ts'
+import { check, isUnits, isWhole, termsText } from '../../core/connection/upstash/arguments.ts'
 import type { ScriptPart } from '../../core/connection/upstash/part.ts'
 import { override as text } from '../../core/connection/upstash/script-text.ts'
 
@@ -17,7 +17,7 @@ export const limitsOfOperators: ScriptPart = {
       if (request.mode !== 'override') return `${head},0`
       const { forMs, units } = request
       check(isWhole(forMs, 1), place, 'forMs')
-      check(isWhole(units, 1), place, 'limit')
+      check(isUnits(units, 1), place, 'limit')
       termsText(resized(limit, units).terms, place)
       return `${head}${forMs},${units}`
     },

@@ -1,7 +1,7 @@
 /** What `plans()` adds to a configuration. */
 import type { FeatureFields } from '../../core/config/feature.ts'
-import { MAX_PRODUCT } from '../../core/config/schema/limit.ts'
 import type { Policy } from '../../core/config/schema/policy.ts'
+import { tooLarge } from '../../core/config/schema/policy-checks.ts'
 import { type AddProblem, isObject } from '../../core/config/schema/shapes.ts'
 import { fields, settings } from './fields.ts'
 
@@ -19,7 +19,10 @@ export const declaration: FeatureFields = {
   },
 }
 
-function checkLimits({ plan, limits = {}, windowMs }: Partial<Policy>, problem: AddProblem) {
+function checkLimits(
+  { plan, limits = {}, algorithm, windowMs }: Partial<Policy>,
+  problem: AddProblem,
+) {
   const sizes = Object.entries(limits)
   // A value of `limits` with a problem of its own is not an object.
   const written = plan?.limits
@@ -29,9 +32,8 @@ function checkLimits({ plan, limits = {}, windowMs }: Partial<Policy>, problem: 
     problem(['plan'], 'the key part that holds the plan of a request, like "header:x-plan"')
   }
   for (const [name, size] of sizes) {
-    if (windowMs && size * windowMs > MAX_PRODUCT) {
-      problem(['limits', name], `at most ${Math.floor(MAX_PRODUCT / windowMs)} with this window`)
-    }
+    const expected = algorithm && windowMs && tooLarge(size, algorithm, windowMs)
+    if (expected) problem(['limits', name], expected)
   }
 }
 

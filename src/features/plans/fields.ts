@@ -1,7 +1,8 @@
 /** The fields that `plans()` adds. */
 import * as v from 'valibot'
+import { units } from '../../core/config/schema/limit.ts'
 import type { PlanSource } from '../../core/config/schema/plan.ts'
-import { isObject, pattern, whole } from '../../core/config/schema/shapes.ts'
+import { isObject, pattern } from '../../core/config/schema/shapes.ts'
 
 /** An object by names. Reports the names that valibot would silently drop from a record. */
 const byName = <I, O>(
@@ -22,7 +23,7 @@ const byName = <I, O>(
 const limits = byName(
   'an object like { free: 100, pro: 5000 }',
   pattern('a plan name of 1 to 64 characters', /^.{1,64}$/s),
-  whole(1),
+  units,
 )
 
 const tables = byName(

@@ -2,12 +2,8 @@
  * Charges a window or a bucket. Takes and debts use the algorithms of the local store; lua/README.md defines refunds and debts. All
  * functions return the state after the change, `'none'` if no state is left, or `undefined` if nothing changes.
  */
-import {
-  algorithms,
-  MAX_PRODUCT,
-  type QuotaTerms,
-  withFloor,
-} from '../../core/connection/algorithms/index.ts'
+import { MAX_PRODUCT } from '../../core/base/units.ts'
+import { algorithms, type QuotaTerms, withFloor } from '../../core/connection/algorithms/index.ts'
 import type { Limit, Terms } from '../../core/connection/store.ts'
 import type { KeptState } from './record.ts'
 
@@ -47,12 +43,13 @@ export function owed(limit: Limit, now: number, state: KeptState | undefined): A
     const [time, missing] = bucketAt(terms, now, state)
     return bucketAfter(terms, now, time, missing, Math.min(MAX_PRODUCT, missing + cost * windowMs))
   }
-  const most = Math.floor(MAX_PRODUCT / windowMs)
+  const isFixed = terms.algorithm === 'fixed-window'
+  const most = isFixed ? Number.MAX_SAFE_INTEGER : Math.floor(MAX_PRODUCT / windowMs)
   const isEarlier =
     terms.algorithm === 'sliding-window' && state && state.time < opened(limit, now, state)
   const count = !state || isEarlier ? 0 : state.numbers[0]!
   // Twice the bound leaves room for the weighted units of the previous window.
-  const quota = { ...terms, ...(period && { period }), limit: 2 * most }
+  const quota = { ...terms, ...(period && { period }), limit: isFixed ? most : 2 * most }
   return charged(limit, quota, Math.max(0, Math.min(cost, most - count)), now, state)
 }
 

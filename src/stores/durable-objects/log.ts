@@ -1,5 +1,5 @@
 /** Changes a sliding log: the time of each unit, oldest first. A unit counts while its time is above now - window. */
-import { MAX_ENTRIES } from '../../core/connection/algorithms/index.ts'
+import { MAX_ENTRIES } from '../../core/base/units.ts'
 import type { Limit } from '../../core/connection/store.ts'
 
 type Times = readonly number[]

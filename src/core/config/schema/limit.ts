@@ -9,16 +9,16 @@ import {
   whole,
 } from './shapes.ts'
 
-/** Upper bound of limit × window in ms. The sum of three such products is exact in a double, so the script never rounds. A million a month fits. */
-export const MAX_PRODUCT = Math.floor(2 ** 53 / 3)
+/** Units of a limit. The algorithm may bound them further (`largestQuota`). */
+export const units = whole(1, Number.MAX_SAFE_INTEGER)
 
 const claimFields = () => ({
   /** Name of the claim with the limit: a whole number of at least 1. Required. */
   claim: pattern('the name of a claim', /^\S+$/),
   /** The largest limit: a claim with a higher number has this limit. Required. */
-  max: whole(1),
+  max: units,
   /** The limit without a valid claim in a verified token, at most `max`. A plan of the request comes first. Required. */
-  otherwise: whole(1),
+  otherwise: units,
 })
 
 /** A limit that a claim of the request's verified token sets. */
@@ -31,4 +31,4 @@ const byClaim = named<ClaimLimit>()(
 )
 
 /** The size of a quota. */
-export const limit = either(isObject, whole(1), byClaim)
+export const limit = either(isObject, units, byClaim)

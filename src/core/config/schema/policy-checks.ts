@@ -1,11 +1,12 @@
 /** Checks fields of a policy against each other. Each takes the fields that are valid. */
 import type { CalendarUnit } from '../../base/calendar.ts'
+import { hasOwnKey } from '../../base/own-key.ts'
+import { largestQuota } from '../../base/units.ts'
 import type { Condition } from './condition.ts'
 import type { KeyPart, OnMissingKey } from './key.ts'
-import { MAX_PRODUCT } from './limit.ts'
 import type { PlanSource } from './plan.ts'
 import type { AddProblem } from './shapes.ts'
-import { isUnit, LONGEST_MS } from './window.ts'
+import { isUnit } from './window.ts'
 
 export const buckets = ['token-bucket', 'gcra'] as const
 
@@ -30,16 +31,23 @@ export function checkQuota({ algorithm, window, limit, burst, align }: Valid, pr
   if (align !== undefined && algorithm && algorithm !== 'fixed-window') {
     problem(['align'], 'no value (only fixed-window has align)')
   }
-  const windowMs = isUnit(window) ? LONGEST_MS[window] : window
+  if (!algorithm || typeof window !== 'number') return // calendar windows are fixed windows
   const sizes: [string[], number | undefined][] = [
     typeof limit === 'object' ? [['limit', 'max'], limit.max] : [['limit'], limit],
     [['burst'], burst],
   ]
   for (const [path, size = 0] of sizes) {
-    if (windowMs && size * windowMs > MAX_PRODUCT) {
-      problem(path, `at most ${Math.floor(MAX_PRODUCT / windowMs)} with this window`)
-    }
+    const expected = tooLarge(size, algorithm, window)
+    if (expected) problem(path, expected)
   }
+}
+
+/** What a message expects instead of a limit or burst that its algorithm cannot count. */
+export function tooLarge(size: number, algorithm: string, windowMs: number): string | undefined {
+  const most = largestQuota(algorithm, windowMs)
+  return size > most && !hasOwnKey(algorithm) // for those check-entries.ts has a message
+    ? `at most ${most} with ${algorithm} and this window (for more write algorithm: 'fixed-window', or count larger units, such as cost: { usage: { 'usage.total_tokens': 0.01 } })`
+    : undefined
 }
 
 export function checkCalendar({ algorithm, window, timeZone, align }: Valid, problem: AddProblem) {

@@ -48,8 +48,8 @@ const policyFields = <Context>() => ({
   algorithm: v.optional(oneOf(...inWindows, 'concurrency', ...buckets), 'sliding-window'),
   /**
    * Size of the quota in units. A request costs one unit unless `cost` says otherwise. A whole number, at least 1; at most 10,000 with
-   * `'sliding-log'` and `'concurrency'`. `limit` × `window` in ms must not exceed 2^53 / 3 (a million in 31 days fits). Or
-   * `{ claim, max, otherwise }`: the number in a claim of the verified token (`jwt()`). Required.
+   * `'sliding-log'` and `'concurrency'`. At most 2^53 - 1 with `'fixed-window'`; otherwise `limit` × `window` in ms must not exceed
+   * 2^53 / 3 (a million in 31 days fits). Or `{ claim, max, otherwise }`: the number in a claim of the verified token (`jwt()`). Required.
    */
   limit,
   /**

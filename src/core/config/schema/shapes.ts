@@ -1,9 +1,8 @@
 /** Building blocks of the schemas of configurations and of decision API bodies. Each message describes the expected values. */
 import * as v from 'valibot'
 import { type Duration, parseDuration } from '../../base/duration.ts'
+import { MAX_UNITS } from '../../base/units.ts'
 import type { FindingCode } from '../findings.ts'
-
-export const MAX_UNITS = 2 ** 51
 
 interface Optional {
   readonly type: 'optional'
@@ -49,7 +48,7 @@ export const oneOf = <const T extends string>(...values: T[]) =>
 export const whole = (
   low: number,
   high = MAX_UNITS,
-  expected = high === MAX_UNITS ? `of at least ${low}` : `from ${low} to ${high}`,
+  expected = high >= MAX_UNITS ? `of at least ${low}` : `from ${low} to ${high}`,
 ) =>
   says(
     `a whole number ${expected}`,
@@ -57,7 +56,7 @@ export const whole = (
       v.number(),
       v.integer(),
       v.minValue(low),
-      v.maxValue(high, high === MAX_UNITS ? `a whole number of at most ${high}` : undefined),
+      v.maxValue(high, high >= MAX_UNITS ? `a whole number of at most ${high}` : undefined),
     ),
   )
 

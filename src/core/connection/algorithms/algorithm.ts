@@ -1,8 +1,8 @@
 import type { Period } from '../../base/calendar.ts'
-import { floorUnits } from '../../base/floor.ts'
+import { floorUnits } from '../../base/units.ts'
 import type { Limit, Terms } from '../store.ts'
 
-/** The terms of a quota. All numbers are whole, and the products of units and window are at most 2^53 / 3. */
+/** The terms of a quota. All numbers are whole and within `largestQuota`. */
 export interface QuotaTerms extends Pick<Terms, 'limit' | 'windowMs' | 'burst' | 'align'> {
   /** The current period of a calendar window and the next one. Fixed windows only. */
   period?: Period | undefined
@@ -53,11 +53,6 @@ export type QuotaAlgorithm = (
   cost: number,
   state?: State,
 ) => QuotaOutcome
-
-/** Upper bound of units times window in ms. Sums of three such products are exact in a double. */
-export const MAX_PRODUCT = Math.floor(2 ** 53 / 3)
-/** The most units of a sliding log, and slots of a limit. */
-export const MAX_ENTRIES = 10_000
 
 type Sized = Pick<QuotaTerms, 'limit' | 'burst'>
 

@@ -8,7 +8,7 @@ export const fixedWindow: QuotaAlgorithm = (now, terms, cost, state) => {
   const before = current?.numbers[0] ?? 0
   const endsIn = (bounds.end ?? bounds.time + windowMs) - now
 
-  const fits = cost === 0 || before + cost <= limit
+  const fits = cost === 0 || cost <= limit - before
   const count = fits ? before + cost : before
   const remaining = Math.max(0, limit - count)
   return {

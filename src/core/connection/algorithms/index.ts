@@ -10,8 +10,6 @@ export type { KeptState, QuotaAlgorithm, QuotaOutcome, QuotaTerms, State } from 
 export {
   capacityOf,
   endingIn,
-  MAX_ENTRIES,
-  MAX_PRODUCT,
   resized,
   withFloor,
 } from './algorithm.ts'

@@ -1,11 +1,13 @@
 /** Writes the requests of a call as texts for the script, and checks them. The script checks only the version. lua/README.md is the contract. */
 import { StoreError } from '../../base/errors.ts'
 import { hasOwnKey } from '../../base/own-key.ts'
-import { capacityOf, MAX_ENTRIES, MAX_PRODUCT, withFloor } from '../algorithms/index.ts'
+import { largestQuota } from '../../base/units.ts'
+import { capacityOf, withFloor } from '../algorithms/index.ts'
 import type { Idempotency, Limit, StoreRequest, Terms } from '../store.ts'
 import type { Codec } from './part.ts'
 
-const MAX_INTEGER = 2 ** 51
+/** The largest time and duration, ms. Sums of three are exact in a double. */
+const MAX_MS = 2 ** 51
 
 export const algorithmNames: Record<Terms['algorithm'], string> = {
   'fixed-window': 'fixed',
@@ -28,8 +30,10 @@ const modes: Record<StoreRequest['mode'], 'charges' | 'peeks' | 'operates'> = {
   restore: 'operates',
 }
 
-export const isWhole = (value: number, least: number) =>
-  Number.isInteger(value) && value >= least && value <= MAX_INTEGER
+export const isWhole = (value: number, least: number, most = MAX_MS) =>
+  Number.isInteger(value) && value >= least && value <= most
+export const isUnits = (value: number, least: number) =>
+  isWhole(value, least, Number.MAX_SAFE_INTEGER)
 export const isName = (text: string) => /^[\w-]+$/.test(text)
 export const isId = (text: string) => /^[\w-]{1,64}$/.test(text)
 
@@ -53,9 +57,10 @@ export function termsText(terms: Terms, place: string): TermsText {
   const { tag, algorithm, limit, windowMs, burst, align } = terms
   check(isName(tag), place, 'tag')
   check(Object.hasOwn(algorithmNames, algorithm), place, 'algorithm')
-  check(isWhole(limit, 1) && (!hasOwnKey(algorithm) || limit <= MAX_ENTRIES), place, 'limit')
-  check(isWhole(windowMs, 1) && limit * windowMs <= MAX_PRODUCT, place, 'window')
-  check(isWhole(burst, 1) && burst * windowMs <= MAX_PRODUCT, place, 'burst')
+  check(isWhole(windowMs, 1), place, 'window')
+  const most = largestQuota(algorithm, windowMs)
+  check(isWhole(limit, 1, most), place, 'limit')
+  check(isWhole(burst, 1, most), place, 'burst')
   check(align === 'clock' || align === 'first-request', place, 'align')
   const text = textOf(terms)
   const hasConstantOption = algorithm !== 'concurrency' && algorithm !== 'distinct'
@@ -86,13 +91,11 @@ export function optionOf(
     case 'fixed-window': {
       if (!period) return terms.align === 'clock' ? 'clock' : ''
       const [start, end, nextEnd] = period
-      const longest = Math.max(end - start, nextEnd - end)
       const isValid =
         period.length === 3 &&
         period.every((time) => isWhole(time, 0)) &&
         start < end &&
-        end < nextEnd &&
-        terms.limit * longest <= MAX_PRODUCT
+        end < nextEnd
       check(isValid, place, 'period')
       return period.join('/')
     }
@@ -124,7 +127,7 @@ export function requestText(
   let hasPenalty = false
   for (const limit of limits) {
     const { terms, cost, floor = 0, period, override } = limit
-    if (!isWhole(cost, 0)) check(false, place, 'cost')
+    if (!isUnits(cost, 0)) check(false, place, 'cost')
     const { text: own, whole } = termsText(terms, place)
     // Most limits: nothing but the key depends on the request.
     if (whole && mode === 'take' && floor === 0 && !(period || override || limit.penalty)) {
@@ -135,7 +138,7 @@ export function requestText(
     const owes = algorithm !== 'concurrency' && algorithm !== 'distinct'
     check(mode !== 'debt' || owes, place, 'algorithm of a debt')
     const units = mode === 'refund' ? Math.min(cost, mostRefunded(terms)) : cost
-    check(isWhole(floor, 0) && floor <= capacityOf(terms.algorithm, terms), place, 'floor')
+    check(isUnits(floor, 0) && floor <= capacityOf(terms.algorithm, terms), place, 'floor')
     const sent = withFloor(terms.algorithm, terms, floor)
     const head = sent === terms ? own : textOf(sent)
     if (override) text += ` ${recordIndex(limit)}${codec.override!.write(request, limit, place)}`

@@ -5,6 +5,7 @@ import type { ConfigOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import type { ClaimLimit } from '../../../../src/core/config/schema/limit.ts'
 import { inGateway } from '../../../../src/features/in-gateway.ts'
+import { jwt } from '../../../../src/features/jwt/index.ts'
 import { problems, shield, valid } from '../../../support/parse.ts'
 
 test('The types of a configuration accept valid options and reject wrong literals.', () => {
@@ -32,6 +33,22 @@ test('The types of a configuration accept valid options and reject wrong literal
 })
 
 describe('the policy parser', () => {
+  test.each([10_000_000, 100_000_000_000, Number.MAX_SAFE_INTEGER])(
+    'A fixed window may have a limit of %d, also of a plan or a claim, in any window.',
+    (units) => {
+      for (const window of ['1s', '31d', '365d', 'day', 'month'] as const) {
+        const budget = { ...valid, algorithm: 'fixed-window', limit: units, window } as const
+        const plan = { limits: { pro: units }, plan: 'header:x-plan' } as const
+        const claim = { claim: 'tokens', max: units, otherwise: 5 }
+        const policies = [
+          { ...budget, name: 'plan', ...plan },
+          { ...budget, name: 'claim', limit: claim },
+        ]
+        expect(problems({ policies, use: [jwt({ secret: 'JWT' })] })).toEqual([])
+      }
+    },
+  )
+
   test('The parser fills in every default.', () => {
     expect(parseConfig({ policies: [valid] }, inGateway)).toEqual({
       origin: undefined,

@@ -12,6 +12,8 @@ const HOST = 'a host like "api.example.com" or "*.example.com"'
 const DURATION = 'a duration like "10s", or whole milliseconds'
 const SLOT = 'no value (a slot is released when its request ends)'
 const STATUS = 'a status like 401, "4xx" or "400-403"'
+const MORE =
+  "(for more write algorithm: 'fixed-window', or count larger units, such as cost: { usage: { 'usage.total_tokens': 0.01 } })"
 const lease = { max: 10, ttl: '5s' }
 const LEASE = '{"max":10,"ttl":"5s"}'
 const AFTERWARDS = `lease: no value (the cost is known only after the response) | ${LEASE}`
@@ -78,7 +80,7 @@ describe('the problems of a policy', () => {
     ],
     [
       { ...plans, limits: { big: 2 ** 40 }, window: '7d' },
-      'limits.big: at most 4964285 with this window | 1099511627776',
+      `limits.big: at most 4964285 with sliding-window and this window ${MORE} | 1099511627776`,
     ],
     [{ ...plans, plan: 'x-plan' }, `plan: ${KEY} | "x-plan"`],
     [{ ...plans, plan: 'path:tier' }, 'plan: a match.path with the parameter :tier | "path:tier"'],
@@ -137,16 +139,19 @@ describe('the problems of a policy', () => {
     ],
     [{ limit: 0 }, 'limit: a whole number of at least 1 | 0'],
     [{ limit: 1.5 }, 'limit: a whole number of at least 1 | 1.5'],
-    [{ limit: 2 ** 52 }, 'limit: a whole number of at most 2251799813685248 | 4503599627370496'],
+    [{ limit: 2 ** 53 }, 'limit: a whole number of at most 9007199254740991 | 9007199254740992'],
     [{ limit: NaN }, 'limit: a whole number of at least 1 | NaN'],
     [{ limit: '5' }, 'limit: a whole number of at least 1 | "5"'],
     [{ limit: undefined }, 'limit: a whole number of at least 1 | nothing'],
     [{ window: '10 minuts' }, `window: ${DURATION} | "10 minuts"`],
     [{ window: undefined }, `window: ${DURATION} | nothing`],
-    [{ limit: 2 ** 40, window: '7d' }, 'limit: at most 4964285 with this window | 1099511627776'],
+    [
+      { limit: 2 ** 40, window: '7d' },
+      `limit: at most 4964285 with sliding-window and this window ${MORE} | 1099511627776`,
+    ],
     [
       { algorithm: 'gcra', burst: 2 ** 40, window: '7d' },
-      'burst: at most 4964285 with this window | 1099511627776',
+      `burst: at most 4964285 with gcra and this window ${MORE} | 1099511627776`,
     ],
     [
       { algorithm: 'sliding-log', limit: 10_001 },

@@ -39,25 +39,26 @@ function refusal(requests: StoreRequest[], now?: number, idempotency?: Idempoten
 const second = (request: StoreRequest) => refusal([of([row()]), request])
 
 const most = 2 ** 51
-const numbers = [
+const noUnits = [
   Number.NaN,
   Infinity,
   -Infinity,
   1.5,
   -1,
   -0.5,
-  most + 1,
+  2 ** 53,
   '1',
   ' ',
   null,
 ] as number[]
+const numbers = [...noUnits, most + 1]
 
 test.each<[keyof Terms, unknown[]]>([
   ['tag', ['', 'a:b', 'a;b', 'a b', 'a,b', 'ä', 'a\n', '%w', 'a\0b']],
   ['algorithm', ['', 'idempotency', 'fixed_window', 'gcra', 'penalty', 'toString', '__proto__']],
-  ['limit', [...numbers, 0]],
+  ['limit', [...noUnits, 0]],
   ['windowMs', [...numbers, 0]],
-  ['burst', [...numbers, 0]],
+  ['burst', [...noUnits, 0]],
   ['align', ['', 'Clock', 'none']],
 ])(
   'A limit with an invalid %s is refused with an error that names the request and the value.',
@@ -74,7 +75,7 @@ test('An invalid mode, an invalid cost, an invalid time and a request without li
   for (const mode of ['', 'TAKE', 'give-back', 'shadow', 'idempotency', 'un-ban', 'toString']) {
     expect(second(of([row()], mode)), mode).toBe('ERR sluice: request 2: unexpected mode')
   }
-  for (const cost of [...numbers, undefined as never]) {
+  for (const cost of [...noUnits, undefined as never]) {
     expect(second(of([row({}, { cost })]))).toBe('ERR sluice: request 2: unexpected cost')
   }
   for (const now of numbers) {
@@ -93,17 +94,33 @@ test.each<Partial<Terms>>([
   { limit: 3002399751580331, windowMs: 1 },
   { limit: 1000799917193444, windowMs: 3 },
   { burst: 1000799917193444, windowMs: 3 },
-])('A product of limit or burst and window above 2^53 / 3 is refused: %j.', (terms) => {
-  expect(refusal([of([row(terms)])])).toMatch(
-    /^ERR sluice: request 1: unexpected (limit|window|burst)$/,
-  )
+])(
+  'A product of limit or burst and window above 2^53 / 3 is refused, except for a fixed window: %j.',
+  (terms) => {
+    for (const algorithm of ['sliding-window', 'token-bucket'] as const) {
+      expect(refusal([of([row({ ...terms, algorithm })])])).toMatch(
+        /^ERR sluice: request 1: unexpected (limit|burst)$/,
+      )
+    }
+    expect(refusal([of([row(terms)])])).toBe('')
+  },
+)
+
+test('A fixed window of any length has any limit and cost up to 2^53 - 1, also of an operator.', () => {
+  const units = 2 ** 53 - 1
+  const budget = { limit: units, burst: units, windowMs: most }
+  expect(refusal([of([row(budget, { cost: units, floor: units })])])).toBe('')
+  expect(refusal([of([row(budget, { period: [0, most - 1, most] })])])).toBe('')
+  const override = { share: 1, scalesBurst: true }
+  const resize = of([row({}, { override })], 'override', { units, forMs: 1 })
+  expect(refusal([resize])).toBe('')
 })
 
 test('Products of limit or burst and window up to 2^53 / 3 are accepted.', () => {
   const large = { limit: most, burst: most, windowMs: 1 }
   const thirds = { limit: 1000799917193443, burst: 1000799917193443, windowMs: 3 }
   for (const terms of [{ limit: 2 ** 26, burst: 2 ** 25, windowMs: 2 ** 25 }, large, thirds]) {
-    expect(refusal([of([row(terms, { cost: most })])])).toBe('')
+    expect(refusal([of([row({ ...terms, algorithm: 'sliding-window' }, { cost: most })])])).toBe('')
   }
 })
 
@@ -121,18 +138,6 @@ test.each([
   ['a time beyond 2^51', [1, 2, most + 1]],
 ])('A calendar period with %s is refused.', (_, times) => {
   expect(period(times)).toBe('ERR sluice: request 1: unexpected period')
-})
-
-test('A calendar period with a limit too large for the longer period is refused.', () => {
-  const largest = Math.floor(Math.floor(2 ** 53 / 3) / 3)
-  for (const times of [
-    [0, 3, 4],
-    [0, 1, 4],
-  ]) {
-    const terms = { limit: largest, windowMs: 1, burst: 1 }
-    expect(period(times, terms)).toBe('')
-    expect(period(times, { ...terms, limit: largest + 1 })).toMatch(/unexpected period/)
-  }
 })
 
 const slots = (slot: string | undefined, mode = 'take', terms: Partial<Terms> = {}) =>
@@ -163,7 +168,7 @@ test('Slot ids of 64 characters, slot ids that look like alignments, and a peek 
 test('A floor above the quota, a debt of slots, and an invalid limit of an operator are refused.', () => {
   const floored = (floor: number, terms: Partial<Terms> = {}) =>
     refusal([of([row(terms, { floor })])])
-  for (const floor of [...numbers, 11]) expect(floored(floor)).toMatch(/unexpected floor$/)
+  for (const floor of [...noUnits, 11]) expect(floored(floor)).toMatch(/unexpected floor$/)
   expect(floored(4, { algorithm: 'token-bucket', burst: 3 })).toMatch(/unexpected floor$/)
   expect(floored(10)).toBe('')
   const slot = row({ algorithm: 'concurrency' }, { slot: 'id' })
@@ -171,13 +176,17 @@ test('A floor above the quota, a debt of slots, and an invalid limit of an opera
 
   const resize = (units: number, forMs = 1, share = 0.5) =>
     refusal([
-      of([row({}, { override: { share, scalesBurst: true } })], 'override', { units, forMs }),
+      of(
+        [row({ algorithm: 'sliding-window' }, { override: { share, scalesBurst: true } })],
+        'override',
+        { units, forMs },
+      ),
     ])
   for (const share of [0, 1]) expect(resize(7, 1, share)).toBe('')
   for (const share of [-0.1, 1.1, Number.NaN]) expect(resize(7, 1, share)).toMatch(/share$/)
   for (const forMs of [...numbers, 0]) expect(resize(7, forMs)).toMatch(/unexpected forMs$/)
   for (const units of [1.5, -1, most, 0, Number.NaN, null, undefined] as number[]) {
-    expect(resize(units)).toMatch(/unexpected (limit|window)$/)
+    expect(resize(units)).toMatch(/unexpected limit$/)
   }
   expect(refusal([of([row()], 'override', { units: 7, forMs: 1 })])).toMatch(/unexpected mode$/)
 })

@@ -71,3 +71,16 @@ test.each(names)('%s: A debt may exceed the limit in the local store.', async (a
   later(1)
   expect((await ask('peek', 1)).allowed).toBe(true)
 })
+
+test.each([10_000_000, 100_000_000_000, 2 ** 53 - 1])(
+  'A fixed window of %d units, a refund and debts of any size are exact in the local store.',
+  async (limit) => {
+    const { ask, refund } = client({ algorithm: 'fixed-window', limit, window: '31d' })
+    expect(await ask('take', limit - 1)).toMatchObject({ allowed: true, remaining: 1 })
+    expect(await ask('take', 2)).toMatchObject({ allowed: false, remaining: 1 })
+    expect((await refund(limit - 1)).remaining).toBe(limit)
+    for (let debts = 0; debts < 3; debts++) await ask('debt', 2 ** 53 - 1)
+    expect(await ask('peek', 1)).toMatchObject({ allowed: false, remaining: 0 })
+    expect((await refund(2 ** 53 - 2)).remaining).toBe(limit - 1)
+  },
+)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { floorUnits } from '../../../../src/core/base/floor.ts'
+import { floorUnits } from '../../../../src/core/base/units.ts'
 import type { PolicyOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { isMatch } from '../../../../src/core/program/match.ts'

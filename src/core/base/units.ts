@@ -1,0 +1,29 @@
+/** Bounds of units, and shares of them. */
+import { hasOwnKey } from './own-key.ts'
+
+/** The most units of a request, and of a limit that is not a fixed window. */
+export const MAX_UNITS = 2 ** 51
+
+/** Upper bound of units times window in ms, where an algorithm multiplies them. Sums of three such products are exact in a double. */
+export const MAX_PRODUCT = Math.floor(2 ** 53 / 3)
+
+/** The most units of a sliding log, slots of a limit, and different values: Redis stores 40 to 150 bytes for each. */
+export const MAX_ENTRIES = 10_000
+
+/** The largest limit or burst that an algorithm counts exactly. A fixed window only adds and compares. */
+export function largestQuota(algorithm: string, windowMs: number): number {
+  if (algorithm === 'fixed-window') return Number.MAX_SAFE_INTEGER
+  return hasOwnKey(algorithm)
+    ? MAX_ENTRIES
+    : Math.min(MAX_UNITS, Math.floor(MAX_PRODUCT / windowMs))
+}
+
+/** The units of a share of the quota, rounded up; of the burst for a token bucket. */
+export function floorUnits(
+  { algorithm, limit, burst }: { algorithm: string; limit: number; burst: number },
+  share: number,
+): number {
+  const units = share * (algorithm === 'token-bucket' ? burst : limit)
+  // 0.55 * 100 is 55.00000000000001. Larger products have no such digits, and Lua rounds them otherwise.
+  return Math.ceil(units < 1e14 ? Number(units.toPrecision(15)) : units)
+}
