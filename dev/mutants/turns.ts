@@ -7,6 +7,8 @@ const call = mutantsOf('src/features/outbound/outbound.ts', 'test/unit/features/
 const sending = mutantsOf('src/features/outbound/sending.ts', 'test/unit/features/outbound')
 const stores = mutantsOf('src/features/outbound/stores.ts', 'test/unit/features/outbound')
 const learner = mutantsOf('src/features/outbound/learner.ts', 'test/unit/features/outbound')
+const options = mutantsOf('src/features/outbound/options.ts', 'test/unit/features/outbound')
+const wait = mutantsOf('src/features/outbound/foreign-wait.ts', 'test/unit/features/outbound')
 const reports = mutantsOf('src/features/outbound/reports.ts', 'test/unit/features/outbound')
 
 /** Faults in the turns of outbound calls. */
@@ -86,9 +88,26 @@ export const turnsMutants: Mutant[] = [
     'outbound',
   ),
   reports(
-    'the reset of GitHub is read as seconds',
-    'reset > 1e9 ? reset * 1000 - now : reset * 1000',
-    'reset * 1000',
+    'a wait that cannot be read is no refusal',
+    ': told) ?? SHORTEST_MS',
+    ': told) ?? 0',
     'reports',
   ),
+  wait('a wait is rounded down', 'Math.ceil(Number(', 'Math.floor(Number(', 'foreign-wait'),
+  wait('a reset in ms is read as seconds', 'seconds >= 1e11', 'seconds >= 1e14', 'foreign-wait'),
+  wait('a time that has passed is no wait', 'return SHORTEST_MS', 'return 0', 'foreign-wait'),
+  wait('a wait of a year is believed', 'return DOUBTED_MS', 'return whole', 'foreign-wait'),
+  wait(
+    'a day that does not exist is read',
+    'new Date(parsed).toUTCString() === normal',
+    'parsed > 0',
+    'foreign-wait',
+  ),
+  wait(
+    'the reset of a limit with units left counts',
+    'spent || others || undefined',
+    'Math.max(spent, others) || undefined',
+    'foreign-wait',
+  ),
+  options('the store has 300 ms to answer', 'Math.min(3_000,', 'Math.min(300,', 'options'),
 ]

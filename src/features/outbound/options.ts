@@ -51,6 +51,11 @@ export interface OutboundOptions
     Input<ReturnType<typeof ownFields>> {
   /** The limits of the other side, which each call takes its turn in together: 1 to 128. Required. */
   policies: OutboundPolicy[]
+  /**
+   * The time limit for the answer of the store: a duration, less than 25 days. After it `onStoreError` answers: by default each process counts
+   * alone. Defaults to `'3s'`, or to `wait` if it is shorter, and at least to `'300ms'`.
+   */
+  deadline?: Shared['deadline']
   /** Variables and secrets, such as `UPSTASH_REDIS_REST_URL`, and bindings: on Workers `env` of `cloudflare:workers`. Defaults to the variables of the process. */
   env?: object
   /** Keeps a Worker alive until units are refunded and slots are released: on Workers `waitUntil` of `cloudflare:workers`. Defaults to nothing. */
@@ -74,7 +79,9 @@ export function parseOptions(given: OutboundOptions): Parsed {
   const policies = Array.isArray(rest.policies)
     ? rest.policies.map((policy) => ({ key: 'global' as const, ...policy }))
     : rest.policies
-  const source = { ...rest, policies }
+  // A call that may wait has time for a slow start of the process or of the connection.
+  const deadline = rest.deadline ?? Math.min(3_000, Math.max(300, output.wait))
+  const source = { ...rest, policies, deadline }
   const config = parseConfig(source, byDefault)
   const relations = keyProblems(config, source)
   if (relations.length > 0) throw new ConfigError(relations)

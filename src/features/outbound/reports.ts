@@ -1,15 +1,25 @@
 /** Reads what the other side says about its limits in the header fields of a response. */
 import { parseDictionary, parseList } from 'structured-headers'
+import {
+  fieldOf,
+  numberOf,
+  resetOf,
+  retryAfterOf,
+  SHORTEST_MS,
+  tellsAfter,
+} from './foreign-wait.ts'
 
-/** One limit as the other side reports it. A number that it does not report is absent. */
+/** One limit as the other side reports it. A number that it does not report is undefined. */
 export interface Report {
   /** What it counts. */
   kind: 'requests' | 'tokens'
   /** Its window, ms. */
-  windowMs?: number
-  limit?: number
+  windowMs?: number | undefined
+  limit?: number | undefined
   /** The units that are left. */
-  left?: number
+  left?: number | undefined
+  /** The wait for new units, as `RateLimit` has it. */
+  reset?: unknown
 }
 
 /** All reports of a response. Never throws: what is not understood is left out. */
@@ -23,10 +33,8 @@ export function reportsOf(headers: Headers): Report[] {
 }
 
 const wholeOf = (value: unknown): number | undefined => {
-  const number = typeof value === 'string' && value.trim() === '' ? Number.NaN : Number(value)
-  return value !== null && Number.isFinite(number) && number >= 0 && number < 2 ** 51
-    ? Math.floor(number)
-    : undefined
+  const number = numberOf(`${value}`)
+  return number !== undefined && number < 2 ** 51 ? Math.floor(number) : undefined
 }
 
 const kindOf = (name: string): Report['kind'] => (/token/i.test(name) ? 'tokens' : 'requests')
@@ -35,36 +43,31 @@ const kindOf = (name: string): Report['kind'] => (/token/i.test(name) ? 'tokens'
 function structured(headers: Headers): Report[] {
   const field = headers.get('ratelimit')
   const policies = policiesOf(headers.get('ratelimit-policy'))
-  if (!field) return []
-  const items = attempt(() => parseList(field))
   const reports: Report[] = []
-  for (const [name, parameters] of items ?? []) {
+  for (const [name, parameters] of attempt(field, parseList) ?? []) {
     const left = wholeOf(parameters.get('r'))
-    if (typeof name === 'string' && left !== undefined) {
-      reports.push({ kind: kindOf(name), ...policies.get(name), left })
-    }
+    if (left === undefined) continue
+    const policy = policies.get(String(name))
+    reports.push({ kind: kindOf(String(name)), ...policy, left, reset: parameters.get('t') })
   }
   if (reports.length > 0) return reports
   // Draft 7 has a dictionary: limit=100, remaining=50, reset=5.
-  const dictionary = attempt(() => parseDictionary(field))
-  const number = (name: string) => wholeOf(dictionary?.get(name)?.[0])
-  const [limit, left] = [number('limit'), number('remaining')]
+  const dictionary = attempt(field, parseDictionary)
+  const value = (name: string) => dictionary?.get(name)?.[0]
+  const [limit, left] = [wholeOf(value('limit')), wholeOf(value('remaining'))]
   if (left === undefined) return []
   const windowMs = [...policies.values()].find((one) => one.limit === limit)?.windowMs
-  return [one('requests', limit, left, windowMs)]
+  return [{ kind: 'requests', limit, left, windowMs, reset: value('reset') }]
 }
 
 /** The policies of `RateLimit-Policy` by name: drafts 8 to 11 have "name";q=100;w=60, and draft 7 has 100;w=60. */
 function policiesOf(field: string | null): Map<string, Partial<Report>> {
   const policies = new Map<string, Partial<Report>>()
-  for (const [item, parameters] of (field && attempt(() => parseList(field))) || []) {
+  for (const [item, parameters] of attempt(field, parseList) ?? []) {
     const limit = wholeOf(typeof item === 'number' ? item : parameters.get('q'))
     const seconds = wholeOf(parameters.get('w'))
     if (limit === undefined) continue
-    policies.set(String(item), {
-      limit,
-      ...(seconds !== undefined && { windowMs: seconds * 1000 }),
-    })
+    policies.set(String(item), { limit, windowMs: seconds && seconds * 1000 })
   }
   return policies
 }
@@ -72,9 +75,9 @@ function policiesOf(field: string | null): Map<string, Partial<Report>> {
 /** `RateLimit-Remaining` of draft 6, and `X-RateLimit-Remaining` of GitHub and many others. */
 function separate(headers: Headers): Report[] {
   for (const prefix of ['ratelimit', 'x-ratelimit']) {
-    const left = wholeOf(headers.get(`${prefix}-remaining`))
+    const left = wholeOf(fieldOf(headers, `${prefix}-remaining`))
     if (left !== undefined) {
-      return [one('requests', wholeOf(headers.get(`${prefix}-limit`)), left)]
+      return [{ kind: 'requests', limit: wholeOf(fieldOf(headers, `${prefix}-limit`)), left }]
     }
   }
   return []
@@ -82,57 +85,29 @@ function separate(headers: Headers): Report[] {
 
 /** The fields of OpenAI, Anthropic and those who copy them: one triple for requests, one for tokens. */
 const vendor = (headers: Headers, field: (name: string, what: string) => string): Report[] =>
-  (['requests', 'tokens'] as const).map((kind) =>
-    one(
-      kind,
-      wholeOf(headers.get(field(kind, 'limit'))),
-      wholeOf(headers.get(field(kind, 'remaining'))),
-    ),
-  )
-
-function one(kind: Report['kind'], limit?: number, left?: number, windowMs?: number): Report {
-  return {
+  (['requests', 'tokens'] as const).map((kind) => ({
     kind,
-    ...(limit !== undefined && { limit }),
-    ...(left !== undefined && { left }),
-    ...(windowMs !== undefined && { windowMs }),
-  }
-}
+    limit: wholeOf(fieldOf(headers, field(kind, 'limit'))),
+    left: wholeOf(fieldOf(headers, field(kind, 'remaining'))),
+  }))
 
-function attempt<T>(parse: () => T): T | undefined {
+function attempt<T>(field: string | null, parse: (field: string) => T): T | undefined {
   try {
-    return parse()
+    return parse(field ?? '')
   } catch {
     return undefined
   }
 }
 
-/** The cooldown after a 429 without a time, ms. */
-const UNKNOWN_MS = 1_000
-/** The longest cooldown, ms. A field of another year is a mistake of the other side. */
-const MAX_COOL_MS = 86_400_000
-
 /**
- * How long the other side wants no requests, ms. 0 if it does not say so. Only a 429, and a 403 or a 503 with `Retry-After`, say so: GitHub
- * answers 403 with `X-RateLimit-Remaining: 0`.
+ * The cooldown after a response, in whole ms above 0. 0 if it is no refusal. One is a 429, a 503 with `Retry-After`, and a 403 with it or with
+ * `X-RateLimit-Remaining: 0` (GitHub), but no 403 with `Retry-After: 0`, which Confluence sends with other errors too.
  */
 export function coolingOf({ status, headers }: Response, now: number): number {
-  const isSpent = status === 403 && headers.get('x-ratelimit-remaining') === '0'
-  if (status !== 429 && status !== 503 && !(status === 403)) return 0
-  const told = toldMs(headers, now, status === 429 || isSpent)
-  if (told === undefined) return status === 429 || isSpent ? UNKNOWN_MS : 0
-  return Math.min(MAX_COOL_MS, Math.max(0, told))
-}
-
-function toldMs(headers: Headers, now: number, isLimited: boolean): number | undefined {
-  const exact = wholeOf(headers.get('retry-after-ms')) // OpenAI and Azure
-  if (exact !== undefined) return exact
-  const after = headers.get('retry-after')
-  const seconds = wholeOf(after)
-  if (seconds !== undefined) return seconds * 1000
-  const date = after === null ? Number.NaN : Date.parse(after)
-  if (!Number.isNaN(date)) return date - now
-  const reset = isLimited ? wholeOf(headers.get('x-ratelimit-reset')) : undefined
-  // Seconds, or the time in seconds since the epoch.
-  return reset === undefined ? undefined : reset > 1e9 ? reset * 1000 - now : reset * 1000
+  const field = (name: string) => numberOf(fieldOf(headers, name))
+  const isLimited = status === 429 || (status === 403 && field('x-ratelimit-remaining') === 0)
+  const isDelayed = status === 503 || (status === 403 && field('retry-after') !== 0)
+  if (!isLimited && !(isDelayed && tellsAfter(headers))) return 0
+  const told = retryAfterOf(headers, now)
+  return (isLimited ? (told ?? resetOf(headers, now, reportsOf(headers))) : told) ?? SHORTEST_MS
 }

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { leases } from '../../../../src/features/leases/index.ts'
 import { type OutboundOptions, outbound } from '../../../../src/features/outbound/index.ts'
+import { parseOptions } from '../../../../src/features/outbound/options.ts'
 
 const policy = { name: 'calls', limit: 10, window: '1m' } as const
 const problemOf = (options: object) => {
@@ -28,4 +29,14 @@ test('Options that are invalid, or have no effect on calls, are errors.', () => 
 test('Policies with different keys are an error that says how to have both.', () => {
   const policies = [policy, { ...policy, name: 'own', key: 'header:x-tenant' }]
   expect(problemOf({ policies })).toContain('outbound(outbound(fetch, …), …)')
+})
+
+test('The store has 3 s to answer by default, or the wait of a call if it is shorter, and at least 300 ms.', () => {
+  const deadlineOf = (options: Partial<OutboundOptions>) =>
+    parseOptions({ policies: [policy], ...options }).config.policies[0]!.deadlineMs
+  expect(deadlineOf({})).toBe(3_000)
+  expect(deadlineOf({ wait: '2s' })).toBe(2_000)
+  expect(deadlineOf({ wait: '50ms' })).toBe(300)
+  expect(deadlineOf({ deadline: '5s', wait: '2s' })).toBe(5_000)
+  expect(deadlineOf({ policies: [{ ...policy, deadline: '100ms' }] })).toBe(100)
 })

@@ -1,6 +1,7 @@
+import { startFaults } from 'sluice-fault-proxy'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { bodies } from '../../../../src/features/bodies/index.ts'
-import type { OutboundOptions } from '../../../../src/features/outbound/index.ts'
+import { type OutboundOptions, outbound } from '../../../../src/features/outbound/index.ts'
 import { otherSide, useOutbound } from '../../../support/outbound.ts'
 
 const stack = useOutbound()
@@ -108,6 +109,40 @@ test('A 429 delays the calls of all processes, and its call is sent again.', asy
   await other
   expect(side.received.map(({ body }) => body).toSorted()).toEqual(['again', 'again', 'other'])
   for (const { at } of side.received.slice(1)) expect(at - begun).toBeGreaterThanOrEqual(300)
+})
+
+test('A 429 whose wait has passed or cannot be read is sent again after 1 s.', async () => {
+  await Promise.all(
+    ['0', '2, 3', '-1', 'Tue, 24 Nov 2020 12:00:00 GMT'].map(async (value) => {
+      const { call, side } = one({ policies: [generous] })
+      side.answers.push(new Response('', { status: 429, headers: { 'Retry-After': value } }))
+      expect((await call(URL)).status).toBe(200)
+      expect(side.received[1]!.at - side.received[0]!.at).toBeGreaterThanOrEqual(990)
+    }),
+  )
+})
+
+test('A reset in ms since the epoch stops the calls for as long as it says.', async () => {
+  const { call, side } = one({ policies: [generous], wait: '1s' })
+  const headers = { 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': `${Date.now() + 10_000}` }
+  side.answers.push(new Response('', { status: 429, headers }))
+  expect((await call(URL)).status).toBe(429)
+  const { coolingMs } = await call.status()
+  expect(coolingMs).toBeGreaterThan(1_000)
+  expect(coolingMs).toBeLessThanOrEqual(10_000)
+})
+
+test('A store that is slow at first is waited for, so that the processes count together.', async () => {
+  const env = stack.env()
+  const faults = await startFaults({ target: env.UPSTASH_REDIS_REST_URL })
+  onTestFinished(() => faults.close())
+  await faults.set('delay=600')
+  const call = outbound(otherSide().fetch, {
+    env: { ...env, UPSTASH_REDIS_REST_URL: faults.url },
+    namespace: 'slow',
+    policies: [{ ...generous, onStoreError: 'deny' }],
+  })
+  expect((await call(URL)).status).toBe(200)
 })
 
 test('A 429 whose cooldown is longer than the wait is returned.', async () => {
