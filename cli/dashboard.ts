@@ -1,13 +1,14 @@
 /** `sluice dashboard`: shows live what a deployed Worker admits and refuses. */
 import { existsSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import type { Call } from './call.ts'
 import { findingsOf } from './check/policies.ts'
 import type { About } from './dashboard/about.ts'
 import { DASHBOARD_PORT, startDashboard } from './dashboard/server.ts'
 import { readOptions } from './options.ts'
+import { hostOf } from './project/hosts.ts'
 import { CONFIG_FILE } from './project/load-config.ts'
-import { wranglerFile } from './project/wrangler-config.ts'
+import { wranglerFor } from './project/root.ts'
 
 const usage = (
   title: string,
@@ -90,7 +91,7 @@ async function readFindings(config: string | undefined): Promise<About['findings
   const file = config ?? CONFIG_FILE
   if (config === undefined && !existsSync(file)) return undefined
   try {
-    return { file, list: await findingsOf(file, wranglerFile(dirname(resolve(file)))) }
+    return { file, list: await findingsOf(file, wranglerFor(resolve(file)), await hostOf(file)) }
   } catch (error) {
     if (config !== undefined) throw error
     // The Worker may be that of another project.

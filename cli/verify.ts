@@ -1,13 +1,14 @@
 /** `sluice verify`: proves that a deployment limits. */
 import { writeFile } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { parseDuration } from '../src/core/base/duration.ts'
 import { parseConfig } from '../src/core/config/parse.ts'
 import { inGateway } from '../src/features/in-gateway.ts'
 import type { Call } from './call.ts'
 import { readArguments } from './options.ts'
 import { CONFIG_FILE, loadConfig, placed } from './project/load-config.ts'
-import { routesIn, wranglerFile } from './project/wrangler-config.ts'
+import { wranglerFor } from './project/root.ts'
+import { routesIn } from './project/wrangler-config.ts'
 import { toJson, toJunit, toText } from './verify/print.ts'
 import { verifyDeployment } from './verify/run.ts'
 
@@ -90,7 +91,7 @@ export async function main(args: string[], call: Call): Promise<void> {
     maxWaitMs: maxWaitMs!,
     only,
     env: process.env,
-    routes: await routesIn(wranglerFile(dirname(resolve(values.config)))),
+    routes: await routesIn(wranglerFor(resolve(values.config))),
   })
   console.log(values.json ? toJson(url!, findings) : toText(findings))
   if (values.junit) await writeFile(values.junit, `${toJunit(url!, findings)}\n`)

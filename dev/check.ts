@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { checkPolicies } from '../cli/check/policies.ts'
 import { bindingChecks, type Check, runChecks } from '../cli/check/run.ts'
 import { readScriptOptions } from '../cli/options.ts'
+import { hosts } from '../cli/project/hosts.ts'
 import { wranglerFile } from '../cli/project/wrangler-config.ts'
 import { checkImports } from './imports.ts'
 import { bundleOf } from './size/bundle.ts'
@@ -48,7 +49,7 @@ const policies: Check = [
   'policies',
   () => {
     const file = resolve(options?.config ?? join(root, 'sluice.config.ts'))
-    return checkPolicies(file, wranglerFile(dirname(file)), details)
+    return checkPolicies(file, wranglerFile(dirname(file)), details, hosts.gateway)
   },
 ]
 const all: Check[] = [

@@ -1,8 +1,10 @@
 /** Checks that the configuration of wrangler and the Worker have what `durableObjects()` needs. */
+import { existsSync } from 'node:fs'
 import { basename, dirname, relative } from 'node:path'
 import { parseConfig } from '../../src/core/config/parse.ts'
 import { bindingIn, CLASS, indented, migrationIn } from '../init/templates.ts'
 import { bundle } from '../project/bundle.ts'
+import { noWrangler } from '../project/root.ts'
 import { readWrangler } from '../project/wrangler-config.ts'
 
 /**
@@ -14,6 +16,7 @@ import { readWrangler } from '../project/wrangler-config.ts'
 export async function objectProblems(options: unknown, file: string): Promise<string[]> {
   const { store } = parseConfig(options)
   if (!store?.own) return []
+  if (!existsSync(file)) return [`store: ${noWrangler(file)}`]
   const { binding } = store.own
   const name = basename(file)
   const add = (problem: string, lines: string) => `store: ${problem}. Add:\n\n${indented(lines)}\n`

@@ -1,10 +1,9 @@
 import { ConfigError } from '../../src/core/base/errors.ts'
 import type { Finding } from '../../src/core/config/findings.ts'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
-import { parseConfig } from '../../src/core/config/parse.ts'
-import { inGateway } from '../../src/features/in-gateway.ts'
 import { heldTexts } from '../../src/lint/expect/held.ts'
-import { lintWorker, problemsOf } from '../../src/lint/lint.ts'
+import { lintApp, lintWorker, problemsOf } from '../../src/lint/lint.ts'
+import type { Host } from '../project/hosts.ts'
 import { loadConfig, placed } from '../project/load-config.ts'
 import { readBindings } from '../project/wrangler-config.ts'
 import type { Details } from './run.ts'
@@ -13,11 +12,13 @@ import type { Details } from './run.ts'
  * The findings of the linter, or the problems of a configuration that does not parse.
  * @param file the configuration
  * @param wrangler the configuration of wrangler, which may not exist
+ * @param host runs the configuration
  */
-export async function findingsOf(file: string, wrangler: string): Promise<Finding[]> {
+export async function findingsOf(file: string, wrangler: string, host: Host): Promise<Finding[]> {
   const { vars } = await readBindings(wrangler)
   return loadConfig(file).then(
-    (config) => lintWorker(config, vars),
+    (config) =>
+      host.isGateway ? lintWorker(config, vars, host.parse) : lintApp(config, host.parse),
     (error) => {
       if (error instanceof ConfigError) return problemsOf(error)
       throw new Error(placed(file, error))
@@ -33,9 +34,10 @@ export async function checkPolicies(
   file: string,
   wrangler: string,
   details: Details,
+  host: Host,
 ): Promise<string | undefined> {
-  const findings = await findingsOf(file, wrangler)
-  if (findings.length === 0) await describeExpectations(file, details)
+  const findings = await findingsOf(file, wrangler, host)
+  if (findings.length === 0) await describeExpectations(file, details, host)
   const lines = findings.map(({ code, path, message, hint }) => {
     const more = [hint, code === 'invalid' ? '' : `docs/reference/linter.md#${code}`].filter(
       Boolean,
@@ -50,9 +52,9 @@ export async function checkPolicies(
   return lines.join('\n') || undefined
 }
 
-async function describeExpectations(file: string, details: Details) {
+async function describeExpectations(file: string, details: Details, host: Host) {
   const written = (await loadConfig(file)) as ConfigOptions
-  const texts = heldTexts({ config: parseConfig(written, inGateway), written })
+  const texts = heldTexts({ config: host.parse(written), written })
   if (texts.length === 0) return
   const count = texts.length === 1 ? '1 expectation holds' : `${texts.length} expectations hold`
   details.policies = [count, ...texts].join('\n  ')

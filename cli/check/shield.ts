@@ -1,7 +1,9 @@
 /** Checks that the configuration of wrangler has the binding of the shield, with the limit and period of the configuration. */
+import { existsSync } from 'node:fs'
 import { basename } from 'node:path'
 import { parseConfig } from '../../src/core/config/parse.ts'
 import { inGateway } from '../../src/features/in-gateway.ts'
+import { noWrangler } from '../project/root.ts'
 import { readBindings } from '../project/wrangler-config.ts'
 
 /**
@@ -12,6 +14,7 @@ import { readBindings } from '../project/wrangler-config.ts'
 export async function shieldMismatches(options: unknown, file: string): Promise<string[]> {
   const { shield } = parseConfig(options, inGateway)
   if (!shield) return []
+  if (!existsSync(file)) return [`shield.binding: ${noWrangler(file)}`]
   const name = basename(file)
   const { ratelimits } = await readBindings(file)
   const found = ratelimits.find((one) => one.name === shield.binding)

@@ -3,6 +3,7 @@ import { relative } from 'node:path'
 import { ConfigError } from '../../src/core/base/errors.ts'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
 import { problemsOf } from '../../src/lint/lint.ts'
+import { hostOf } from '../project/hosts.ts'
 import { loadConfig } from '../project/load-config.ts'
 import { type Description, describe } from './describe.ts'
 
@@ -21,9 +22,13 @@ export async function runReader([file, project, check]: string[]): Promise<void>
   process.send!(answer satisfies FromReader, () => process.exit())
 }
 
-const read = async (file: string): Promise<FromReader> => ({
-  description: describe((await loadConfig(file)) as ConfigOptions),
-})
+async function read(file: string): Promise<FromReader> {
+  const options = (await loadConfig(file)) as ConfigOptions
+  // The Worker would not start either, with a longer message.
+  const { parse } = await hostOf(file)
+  parse(options)
+  return { description: describe(options) }
+}
 
 /** Describes an error in one line. */
 function problemOf(error: Error, project: string, check: string): string {

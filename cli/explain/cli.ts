@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util'
+import { ConfigError } from '../../src/core/base/errors.ts'
 import { HOST } from '../../src/core/base/host.ts'
 import { networkRange } from '../../src/core/base/ip.ts'
-import { parseConfig } from '../../src/core/config/parse.ts'
-import { inGateway } from '../../src/features/in-gateway.ts'
+import { hostOf } from '../project/hosts.ts'
 import { CONFIG_FILE, loadConfig, placed } from '../project/load-config.ts'
 import { explain } from './explain.ts'
 import { toJson, toText } from './print.ts'
@@ -182,12 +182,16 @@ export async function main(
   try {
     const options = parseCli(args)
     if (options === 'help') return console.log(usage(command))
+    const host = await hostOf(options.config)
     const config = await loadConfig(options.config)
-      .then((options) => parseConfig(options, inGateway))
+      .then(host.parse)
       .catch((error) => {
-        throw new Error(placed(options.config, error))
+        const isOfApp = error instanceof ConfigError && !host.isGateway
+        const judged = isOfApp ? `\n${host.sentence}` : ''
+        throw new Error(placed(options.config, error) + judged)
       })
     const explanation = await explain(config, options.request)
+    if (!host.isGateway) explanation.notes.push(host.sentence.replace(/^J(.*)\.$/, 'j$1'))
     console.log(options.json ? toJson(explanation) : toText(explanation))
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)

@@ -242,8 +242,8 @@ export const devMutants: Mutant[] = [
   ),
   policies(
     'the check does not read the variable ORIGIN of wrangler.toml',
-    'lintWorker(config, vars)',
-    'lintWorker(config, {})',
+    'lintWorker(config, vars, host.parse)',
+    'lintWorker(config, {}, host.parse)',
     'check',
   ),
   source(

@@ -5,8 +5,8 @@ import type { OwnStore } from './base/commands.ts'
 import type { StoreError } from './base/errors.ts'
 import { createLog, type Log } from './base/log.ts'
 import { databasesOf } from './config/feature.ts'
-import { checkHost, type Lack } from './config/host.ts'
-import { type Config, parseConfig } from './config/parse.ts'
+import { type Lack, parseFor } from './config/host.ts'
+import type { Config } from './config/parse.ts'
 import { type ConnectionOptions, connect } from './connection/connection.ts'
 import { withDeadline } from './connection/deadline.ts'
 import type { OnRefund, Store } from './connection/store.ts'
@@ -60,8 +60,7 @@ export function createLimiter(
   options: object,
   { byDefault = [], lua = [], lacks = [] }: Host = {},
 ): Limiter {
-  const parse = (options: object) =>
-    parseConfig(options, byDefault, (config) => checkHost(config, options, lacks))
+  const parse = (options: object) => parseFor(options, byDefault, lacks)
   const config = parse(options)
   const log = createLog()
   const stages = stagesOf({ config, log }, featuresOf(config, byDefault), lua)

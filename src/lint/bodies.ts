@@ -41,7 +41,7 @@ export const bodyWithoutOrigin: ConfigRule = ({ config }) =>
           code: 'body-without-origin' as const,
           path: `policies[${index}]`,
           message: `"${name}" uses the body, and the configuration has no origin: a gateway only serves its API, and forward-auth never has a body, so that each body counts as unreadable.`,
-          hint: "Send the body to the decision API, in request.body. Or set origin, so that requests pass through the Worker. In an app (rateLimiter, createSluice), write accept: 'body-without-origin'.",
+          hint: 'Send the body to the decision API, in request.body. Or set origin, so that requests pass through the Worker.',
         }
       : [],
   )

@@ -56,33 +56,49 @@ const configRules = [noPolicies, configDurations, unknownPlans, refusalOfConfig,
  * expect(lint({ policies })).toEqual([]) // in the tests of your own app
  */
 export const lint = (options: unknown, ...others: unknown[]): Finding[] =>
-  findingsOf(options, [], others)
+  findingsOf(options, asInGateway, [], others)
 
 /**
- * Returns the findings of `lint` and those that concern only a deployed Worker. `npm run check` uses it.
+ * Returns the findings of `lint` and those that concern only a deployed gateway.
  * @param variables known variables of the Worker
+ * @param parse parses the configuration as the gateway does
  */
-export const lintWorker = (options: unknown, variables: { ORIGIN?: unknown } = {}): Finding[] =>
-  findingsOf(options, [
+export const lintWorker = (
+  options: unknown,
+  variables: { ORIGIN?: unknown } = {},
+  parse: Parse = asInGateway,
+): Finding[] =>
+  findingsOf(options, parse, [
     (facts) =>
       facts.config.origin || variables.ORIGIN ? [] : [NO_ORIGIN, bodyWithoutOrigin(facts)].flat(),
   ])
+
+/**
+ * Returns the findings of `lint` in the configuration of an app.
+ * @param parse parses it as the host of the app does
+ */
+export const lintApp = (options: unknown, parse: Parse): Finding[] => findingsOf(options, parse, [])
+
+type Parse = (options: unknown) => Config
+
+const asInGateway: Parse = (options) => parseConfig(options, inGateway)
 
 const NO_ORIGIN: Found = {
   code: 'no-origin',
   path: 'origin',
   message:
     'The configuration has no origin: a gateway (createGateway) answers every admitted request with 500.',
-  hint: "Set origin to 'zone' or to the URL of the origin. If the variable ORIGIN is set elsewhere, or an app answers (rateLimiter, createSluice), write accept: 'no-origin'.",
+  hint: "Set origin to 'zone' or to the URL of the origin. If the variable ORIGIN is set elsewhere, or the Worker serves only the decision API, write accept: 'no-origin'.",
 }
 
 function findingsOf(
   options: unknown,
+  parse: Parse,
   workerRules: ConfigRule[],
   others: unknown[] = [],
 ): Finding[] {
   try {
-    const config = parseConfig(options, inGateway)
+    const config = parse(options)
     const { problems } = expectationsOf(options as ConfigOptions)
     if (problems) throw new ConfigError(problems)
     const facts = { config, written: options as ConfigOptions }
@@ -95,7 +111,7 @@ function findingsOf(
 /** A configuration, or nothing if it has an error. */
 function parsed(options: unknown): Config[] {
   try {
-    return [parseConfig(options, inGateway)]
+    return [asInGateway(options)]
   } catch (error) {
     problemsOf(error)
     return []

@@ -58,6 +58,7 @@ store: src/worker.ts does not export SluiceSubject. Add:
   export { SluiceSubject } from 'sluice/durable-objects'
 
 ✓ namespace (none)
+Judged as a gateway: src/worker.ts calls createGateway.
 `)
 })
 

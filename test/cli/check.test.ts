@@ -12,6 +12,11 @@ beforeAll(async () => {
 })
 afterAll(() => configs.remove())
 
+/** A configuration outside of a project. */
+const BY_DEFAULT =
+  'Judged as a gateway: no file imports it and calls rateLimiter, createSluice or rateLimitProxy.\n'
+const judged = (text: string) => text.replace(/^Judged .*\n/m, BY_DEFAULT)
+
 describe('npm run check -- --policies', () => {
   const check = (...args: string[]) => sluice(['check', '--policies', ...args])
 
@@ -68,7 +73,7 @@ invalid  policies[0].match.path: expected a path like "/login", "/users/:id" or 
 invalid  polices: unknown field
   Did you mean policies?
 The configuration does not load until every invalid setting is fixed. docs/reference/configuration.md describes each field.
-`,
+${BY_DEFAULT}`,
     })
   })
 
@@ -83,7 +88,10 @@ The configuration does not load until every invalid setting is fixed. docs/refer
     const toml = join(configs.folder, 'wrangler.toml')
     await writeFile(toml, 'name = "a"\n[vars]\nORIGIN = "https://origin.example.com"\n')
     try {
-      expect(await check('--config', file)).toMatchObject({ code: 0, stdout: '✓ policies\n' })
+      expect(await check('--config', file)).toMatchObject({
+        code: 0,
+        stdout: `✓ policies\n${BY_DEFAULT}`,
+      })
     } finally {
       await rm(toml)
     }
@@ -96,10 +104,10 @@ The configuration does not load until every invalid setting is fixed. docs/refer
       .map(({ code }) => code.replace(/^\$ .*\n/, ''))
     const plain = config!.replace(/^import .*$/m, 'const defineConfig = (one) => one')
     const file = await write('expectations', plain)
-    expect(await check('--config', file)).toEqual({ code: 0, stderr: '', stdout: held })
+    expect(await check('--config', file)).toEqual({ code: 0, stderr: '', stdout: judged(held!) })
     const broken = plain.replace('limit: 5,', 'limit: 10,').replace("'refuse'", "'skip'")
     const other = await write('expectations-broken', broken)
-    expect(await check('--config', other)).toEqual({ code: 1, stderr: '', stdout: failed })
+    expect(await check('--config', other)).toEqual({ code: 1, stderr: '', stdout: judged(failed!) })
   })
 
   test('A mistake on the command line is reported with the usage.', async () => {

@@ -97,7 +97,8 @@ describe('npx sluice init', () => {
     await init()
     expect(await project.sluice(['check'])).toEqual({
       code: 0,
-      stdout: '✓ policies\n✓ bindings\n✓ namespace (none)\n',
+      stdout:
+        '✓ policies\n✓ bindings\n✓ namespace (none)\nJudged as a gateway: src/worker.ts calls createGateway.\n',
       stderr: '',
     })
     const explained = await project.sluice([

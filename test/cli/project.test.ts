@@ -18,6 +18,7 @@ const WORKER = `import { createGateway } from 'sluice'
 import config from '../sluice.config'
 export default createGateway(config)
 `
+const JUDGED = 'Judged as a gateway: app/worker.ts calls createGateway.\n'
 /** The type that `npm init -y` writes. */
 const PACKAGE = '{ "name": "shop", "type": "commonjs" }'
 const TOML = 'name = "shop"\nmain = "app/worker.ts"\ncompatibility_date = "2026-10-01"\n'
@@ -44,7 +45,7 @@ describe('npx sluice check', () => {
   test('A valid configuration passes all checks.', async () => {
     expect(await project.spawned(['check'])).toEqual({
       code: 0,
-      stdout: '✓ policies\n✓ bindings\n✓ namespace (none)\n',
+      stdout: `✓ policies\n✓ bindings\n✓ namespace (none)\n${JUDGED}`,
       stderr: '',
     })
   })
@@ -56,7 +57,7 @@ describe('npx sluice check', () => {
       stdout: `✗ policies
 invalid  policies[0].limit: expected a whole number of at least 1, got 0 (in "per-ip")
 The configuration does not load until every invalid setting is fixed. docs/reference/configuration.md describes each field.
-`,
+${JUDGED}`,
       stderr: '',
     })
   })
@@ -85,6 +86,7 @@ The configuration does not load until every invalid setting is fixed. docs/refer
 ✗ bindings
 shield.limit: 100 here, but limit = 50 in wrangler.jsonc
 ✓ namespace (none; the environments of wrangler.jsonc (staging) share counters if they use the same database: docs/reference/configuration.md#namespaces)
+Judged as a gateway: no file imports it and calls rateLimiter, createSluice or rateLimitProxy.
 `)
   }, 120_000) // loads wrangler, which takes long on a busy machine
 
@@ -249,7 +251,7 @@ export default { fetch: app.fetch, queue: ({ messages }: any) => console.log('go
 })
 
 test.each([
-  ['module', 0, /^✓ policies\n✓ bindings\n✓ namespace \(none\)\n$/],
+  ['module', 0, /^✓ policies\n✓ bindings\n✓ namespace \(none\)\nJudged /],
   [
     'commonjs',
     1,

@@ -1,6 +1,7 @@
 /** Checks what policies require of the host of a limiter. A host passes the checks of what it lacks, so other hosts do not load them. */
 import { ConfigError, type ConfigProblem } from '../base/errors.ts'
-import { type Config, problemIn } from './parse.ts'
+import type { FeatureFields } from './feature.ts'
+import { type Config, parseConfig, problemIn } from './parse.ts'
 import type { Policy } from './schema/policy.ts'
 import { countsBytes } from './schema/uses-body.ts'
 
@@ -33,11 +34,22 @@ export const needBody: readonly Need[] = [
 ]
 
 /**
+ * Parses a configuration as its host does when it starts.
+ * @param byDefault the features that the host has besides those of `use`
+ * @throws {ConfigError} if it is invalid, or if a field needs another feature or another host
+ */
+export const parseFor = (
+  options: object,
+  byDefault: readonly FeatureFields[],
+  lacks: readonly Lack[],
+): Config => parseConfig(options, byDefault, (config) => checkHost(config, options, lacks))
+
+/**
  * Checks the policies of a configuration with what its host lacks.
  * @param options the object that the configuration was parsed from
  * @throws {ConfigError} for each field that needs it
  */
-export function checkHost({ policies }: Config, options: object, lacks: readonly Lack[]): void {
+function checkHost({ policies }: Config, options: object, lacks: readonly Lack[]): void {
   const problems = policies.flatMap((policy, index) =>
     lacks.flatMap(([needs, reason]) =>
       needs.flatMap(([path, isNeeded, instead = 'nothing']): ConfigProblem[] => {

@@ -1,6 +1,7 @@
-import { type Lack, needOrigin } from '../../core/config/host.ts'
+import type { Lack } from '../../core/config/host.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import { createLimiter, type Limiter } from '../../core/create.ts'
+import { ofApp } from './lacks.ts'
 
 /**
  * Creates the limiter of an app, which has no origin of its own, and whose handlers may have side effects.
@@ -11,6 +12,5 @@ export function createAppLimiter<Context>(
   options: Omit<ConfigOptions<Context>, 'origin'>,
   lacks: readonly Lack[] = [],
 ): Limiter {
-  const reason = 'only the gateway has an origin to call in parallel'
-  return createLimiter(options, { lacks: [[needOrigin, reason], ...lacks] })
+  return createLimiter(options, { lacks: [ofApp, ...lacks] })
 }

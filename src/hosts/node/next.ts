@@ -1,8 +1,8 @@
 /** `sluice/next`: a rate limiter for `proxy.ts` of Next.js. */
 import type { Decision } from '../../core/base/decision.ts'
-import { type Lack, needBody, needResponse } from '../../core/config/host.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import { sluiceOf } from '../app/sluice.ts'
+import { ofNext } from './lacks.ts'
 import { createKnowingLimiter } from './node-limiter.ts'
 
 /** The part of Next.js's `NextFetchEvent` that the limiter uses. */
@@ -43,7 +43,7 @@ export function rateLimitProxy<
   options: Omit<ConfigOptions<Context>, 'origin'>,
   proxy: AdmittedProxy<Context, Event> = () => undefined,
 ): (request: Context, event: Event) => Promise<Response> {
-  const sluice = sluiceOf(createKnowingLimiter(options, lacks))
+  const sluice = sluiceOf(createKnowingLimiter(options, ofNext))
 
   return async (request, event) => {
     const waitUntil = (promise: Promise<unknown>) => event.waitUntil(promise)
@@ -52,12 +52,6 @@ export function rateLimitProxy<
     return finish((await proxy(request, event, decision)) ?? passOn())
   }
 }
-
-const unseen = 'the proxy of Next.js does not see the response'
-const lacks: Lack[] = [
-  [needResponse, unseen],
-  [needBody, unseen],
-]
 
 /** Equals `NextResponse.next()`. The package `next` is not imported, so that this module loads outside of Next.js too, as in tests. */
 const passOn = () => new Response(null, { headers: { 'x-middleware-next': '1' } })

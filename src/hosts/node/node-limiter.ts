@@ -1,11 +1,9 @@
-import { contains } from '../../core/base/contains.ts'
 import type { Lack } from '../../core/config/host.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
-import type { Config } from '../../core/config/parse.ts'
 import type { Limiter } from '../../core/create.ts'
 import { createAppLimiter } from '../app/app-limiter.ts'
 import { variablesFor } from '../app/variables.ts'
-import { ofNode } from './lacks.ts'
+import { checkAddress, ofNode } from './lacks.ts'
 
 /**
  * Creates the limiter of a server of Node, whose variables are known when it starts.
@@ -28,13 +26,6 @@ export function createKnowingLimiter<Context>(
   lacks: readonly Lack[],
 ): Limiter {
   const limiter = createAppLimiter(options, lacks)
-  const { config, readAddress } = limiter
-  if (config.clientAddress === undefined && usesAddress(config)) {
-    // Throws outside of Cloudflare.
-    readAddress({ request: new Request('http://localhost/'), remoteAddress: undefined })
-  }
+  checkAddress(limiter.config, limiter.readAddress)
   return limiter
 }
-
-const usesAddress = ({ policies, allow, deny, shield }: Config) =>
-  contains([policies, allow, deny, shield], ({ source, ip }) => source === 'ip' || ip !== undefined)

@@ -1,0 +1,138 @@
+/** Which host runs a configuration, and what it has. */
+import { readdir, readFile } from 'node:fs/promises'
+import { basename, dirname, extname, join, relative, resolve } from 'node:path'
+import type { FeatureFields } from '../../src/core/config/feature.ts'
+import { type Lack, parseFor } from '../../src/core/config/host.ts'
+import type { Config } from '../../src/core/config/parse.ts'
+import { addressReader } from '../../src/core/request/client-address.ts'
+import { inGateway } from '../../src/features/in-gateway.ts'
+import { ofApp } from '../../src/hosts/app/lacks.ts'
+import { checkAddress, ofNext, ofNode } from '../../src/hosts/node/lacks.ts'
+import { rootOf } from './root.ts'
+
+/** What runs a configuration. */
+export interface Host {
+  /** In sentences. */
+  name: string
+  isGateway: boolean
+  /**
+   * Parses a configuration as the host does when it starts.
+   * @throws {ConfigError} as the host
+   */
+  parse: (options: unknown) => Config
+}
+
+const host = (
+  name: string,
+  byDefault: readonly FeatureFields[],
+  lacks: readonly Lack[],
+  check: (config: Config) => void = () => {},
+): Host => ({
+  name,
+  isGateway: byDefault === inGateway,
+  parse(options) {
+    const config = parseFor(options as object, byDefault, lacks)
+    check(config)
+    return config
+  },
+})
+
+/** Outside of Cloudflare a configuration must say where the address of a client comes from. */
+const knowsAddress = (config: Config) => checkAddress(config, addressReader(config.clientAddress))
+
+export const hosts = {
+  gateway: host('a gateway', inGateway, []),
+  app: host('an app', [], [ofApp]),
+  node: host('an app of Node', [], [ofApp, ofNode], knowsAddress),
+  next: host('a proxy of Next.js', [], [ofApp, ...ofNext], knowsAddress),
+} satisfies Record<string, Host>
+
+/** A host, and what shows it. */
+export interface FoundHost extends Host {
+  /** A sentence for the user. */
+  sentence: string
+}
+
+const CODE = /\.[cm]?[jt]sx?$/
+const SKIPPED = /^(\..*|node_modules|dist|build|out|coverage)$/
+/** Tests use a configuration in the way of their framework, and not as the deployment. */
+const TEST = /(^|\/)(tests?|__tests__)\/|\.(test|spec)\.\w+$/
+const MAX_FILES = 5_000
+
+/**
+ * Finds the host of a configuration: the function that gets it, in a file of the project that imports it, directly or through others.
+ * Without such a file it is a gateway.
+ */
+export async function hostOf(config: string): Promise<FoundHost> {
+  const file = resolve(config)
+  const root = rootOf(file)
+  const files = new Map<string, string>()
+  for await (const path of codeIn(root)) {
+    if (path !== file) files.set(path, plain(await readFile(path, 'utf8').catch(() => '')))
+    if (files.size >= MAX_FILES) break
+  }
+  let importers = importersOf(new Set([file]), files)
+  for (const seen = new Set(importers); importers.length > 0; ) {
+    for (const path of importers) {
+      const [name, call] = callIn(files.get(path)!) ?? []
+      if (!name) continue
+      const sentence = `Judged as ${hosts[name].name}: ${relative(root, path)} calls ${call}.`
+      return { ...hosts[name], sentence }
+    }
+    importers = importersOf(new Set(importers), files).filter((path) => !seen.has(path))
+    for (const path of importers) seen.add(path)
+  }
+  return { ...hosts.gateway, sentence: BY_DEFAULT }
+}
+
+const BY_DEFAULT =
+  'Judged as a gateway: no file imports it and calls rateLimiter, createSluice or rateLimitProxy.'
+
+async function* codeIn(folder: string): AsyncGenerator<string> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
+  const sorted = entries.toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  for (const entry of sorted) {
+    const path = join(folder, entry.name)
+    if (SKIPPED.test(entry.name) || TEST.test(entry.isDirectory() ? `${path}/` : path)) continue
+    if (entry.isDirectory()) yield* codeIn(path)
+    else if (entry.isFile() && CODE.test(entry.name)) yield path
+  }
+}
+
+/** The text without comments and type imports. */
+const plain = (text: string) =>
+  text.replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$|^import type [^;]*?from.*$/gm, '')
+
+const SPECIFIER = /(?:\bfrom\s*|\bimport\s*\(?\s*|\brequire\s*\(\s*)['"]([^'"]+)['"]/g
+
+const specifiersIn = (text: string) => [...text.matchAll(SPECIFIER)].map(([, name]) => name!)
+
+/** The files that import one of these. An alias such as `@/sluice.config` is known by its last part. */
+function importersOf(imported: ReadonlySet<string>, files: ReadonlyMap<string, string>): string[] {
+  const names = new Set([...imported].map((path) => bare(path).replace(/\/index$/, '')))
+  const lasts = new Set([...names].map((path) => basename(path)))
+  return [...files.keys()].filter((file) =>
+    specifiersIn(files.get(file)!).some((name) =>
+      name.startsWith('.')
+        ? names.has(bare(resolve(dirname(file), name)).replace(/\/index$/, ''))
+        : /^[@~#$]/.test(name) && lasts.has(bare(basename(name))),
+    ),
+  )
+}
+
+/** A path without the extension of code: an import may leave it out, or name that of the output. */
+const bare = (path: string) => (CODE.test(path) ? path.slice(0, -extname(path).length) : path)
+
+/** The host whose function a file calls, with the name of the function. */
+function callIn(text: string): [keyof typeof hosts, string] | undefined {
+  const specifiers = specifiersIn(text)
+  const calls = (name: string) =>
+    new RegExp(`\\b${name}(?=\\s*(<[^()]{0,300}>)?\\s*\\(| as )`).test(text)
+  if (calls('createGateway')) return ['gateway', 'createGateway']
+  if (calls('rateLimitProxy')) return ['next', 'rateLimitProxy']
+  if (calls('fastifyRateLimiter')) return ['node', 'fastifyRateLimiter']
+  if (calls('createSluice')) return ['app', 'createSluice']
+  if (!calls('rateLimiter')) return undefined
+  if (specifiers.includes('sluice/node')) return ['node', 'rateLimiter of sluice/node']
+  return specifiers.includes('sluice') ? ['app', 'rateLimiter'] : undefined
+}

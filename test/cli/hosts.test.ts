@@ -1,0 +1,263 @@
+/** A configuration is judged as its host runs it. */
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { hostOf, hosts } from '../../cli/project/hosts.ts'
+import { ConfigError } from '../../src/core/base/errors.ts'
+import { createSluice } from '../../src/hosts/app/sluice.ts'
+import { fastifyRateLimiter } from '../../src/hosts/node/fastify.ts'
+import { rateLimitProxy } from '../../src/hosts/node/next.ts'
+import { rateLimiter as ofNode } from '../../src/hosts/node/node.ts'
+import { createGateway, rateLimiter } from '../../src/index.ts'
+import { lintApp, lintWorker } from '../../src/lint/lint.ts'
+import { root, sluice } from '../support/dev-command.ts'
+import { configOf, examples } from '../support/examples.ts'
+import * as drawn from '../support/replay-configs.ts'
+
+/** The functions of each host, which throw when the configuration is not for them. */
+const starts: Record<keyof typeof hosts, ((options: never) => unknown)[]> = {
+  gateway: [createGateway],
+  app: [createSluice, rateLimiter],
+  node: [ofNode, fastifyRateLimiter],
+  next: [rateLimitProxy],
+}
+
+/** The problems that a host has with a configuration. */
+function problemsOf(start: (options: never) => unknown, options: object): string[] {
+  try {
+    start({ unconfigured: 'local', ...options } as never)
+    return []
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    return error.problems.map(({ path, expected }) => `${path}: ${expected}`)
+  }
+}
+
+/** Each host has the problems that the check finds. */
+function expectAgreement(options: object): number {
+  let found = 0
+  for (const [name, { parse }] of Object.entries(hosts)) {
+    const judged = problemsOf(parse, options)
+    for (const start of starts[name as keyof typeof hosts]) {
+      expect(problemsOf(start, options), `${name} ${start.name}`).toEqual(judged)
+    }
+    found += judged.length
+  }
+  return found
+}
+
+describe('what the check finds is what the host says when it starts', () => {
+  const guides = examples.filter(({ page }) => page.startsWith('docs/guides/'))
+
+  test.each(guides.map(({ name, page, code }) => [name, page, code]))(
+    'The block %s of %s has the same problems in the check and in each host.',
+    (_, __, code) => {
+      expectAgreement(configOf(code!))
+    },
+  )
+
+  test.each(guides.map(({ name, page, code }) => [name, page, code]))(
+    'The block %s of %s has no findings in the host that it names.',
+    (_, __, code) => {
+      const options = configOf(code!)
+      // A block without an origin is of an app.
+      const app = options.clientAddress === undefined ? hosts.app : hosts.node
+      const findings =
+        options.origin === undefined
+          ? lintApp(options, app.parse)
+          : lintWorker(options, {}, hosts.gateway.parse)
+      expect(findings).toEqual([])
+    },
+  )
+
+  test('Any configuration has the same problems in the check and in each host, with and without features.', () => {
+    let found = 0
+    const property = fc.property(drawn.configs, fc.boolean(), (options, isWhole) => {
+      found += expectAgreement({ ...options, ...(isWhole && drawn.plugins) })
+    })
+    fc.assert(property, { numRuns: 60 })
+    expect(found).toBeGreaterThan(60)
+  })
+})
+
+describe('npx sluice check in a project', () => {
+  let folder: string
+  beforeAll(async () => {
+    folder = await mkdtemp(join(root, 'node_modules/.cache/sluice-check-'))
+  })
+  afterAll(() => rm(folder, { recursive: true }))
+  const write = async (name: string, text: string) => {
+    await mkdir(dirname(join(folder, name)), { recursive: true })
+    await writeFile(join(folder, name), text)
+  }
+  const check = () => sluice(['check', '--config', join(folder, 'src/limits.ts')])
+
+  test('A feature that an app lacks is found, and an app needs no origin.', async () => {
+    const policy = "name: 'a', limit: 5, window: '1m', algorithm: 'sliding-log'"
+    await write('package.json', '{}')
+    await write('src/limits.ts', `export default { policies: [{ ${policy} }] }`)
+    await write('src/app.ts', "import limits from './limits'\nrateLimiter(limits) // of 'sluice'\n")
+    expect(await check()).toMatchObject({ code: 1, stdout: expect.stringMatching(/no-origin/) })
+    await write(
+      'src/app.ts',
+      "import { rateLimiter } from 'sluice'\nimport limits from './limits'\nrateLimiter(limits)\n",
+    )
+    const { code, stdout } = await check()
+    expect(code).toBe(1)
+    expect(stdout).toContain(
+      "invalid  policies[0].algorithm: expected use: [slidingLog()], with import { slidingLog } from 'sluice/sliding-log'",
+    )
+    expect(stdout).not.toContain('no-origin')
+    expect(stdout).toMatch(/\nJudged as an app: src\/app\.ts calls rateLimiter\.\n$/)
+    await write(
+      'src/limits.ts',
+      `export default { policies: [{ ${policy.replace('log', 'window')} }] }`,
+    )
+    expect(await check()).toMatchObject({ code: 0 })
+  })
+
+  test('The configuration of wrangler is found in the root of the project, and the check says where it looked.', async () => {
+    await write(
+      'src/limits.ts',
+      `export default {
+        origin: 'zone',
+        shield: { binding: 'RL', limit: 100, period: '10s' },
+        policies: [{ name: 'a', limit: 5, window: '1m' }],
+      }`,
+    )
+    await write('src/app.ts', '')
+    const { stdout } = await check()
+    expect(stdout).toMatch(
+      /^✗ bindings\nshield\.binding: no wrangler\.json, wrangler\.jsonc or wrangler\.toml in \S+\/src or \S+$/m,
+    )
+    await write(
+      'wrangler.toml',
+      'name = "a"\n[[ratelimits]]\nname = "RL"\nnamespace_id = "1"\nsimple = { limit = 100, period = 10 }\n',
+    )
+    expect(await check()).toMatchObject({ code: 0 })
+  }, 120_000) // loads wrangler
+})
+
+describe('the host of a project', () => {
+  let folder: string
+  let count = 0
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'sluice-hosts-'))
+  })
+  afterAll(() => rm(folder, { recursive: true }))
+
+  /** What is said of sluice.config.ts in a project with these files. */
+  async function sentenceFor(files: Record<string, string>, config = 'sluice.config.ts') {
+    const project = join(folder, `${count++}`)
+    const all = { 'package.json': '{}', [config]: 'export default {}', ...files }
+    for (const [name, text] of Object.entries(all)) {
+      await mkdir(dirname(join(project, name)), { recursive: true })
+      await writeFile(join(project, name), text)
+    }
+    return (await hostOf(join(project, config))).sentence
+  }
+  const from = (name: string, entry = 'sluice', config = './sluice.config') =>
+    `import { ${name} } from '${entry}'\nimport config from '${config}'\nexport default ${name}(config)\n`
+
+  test.each<[string, string, string]>([
+    ['createGateway', 'sluice', 'a gateway: index.ts calls createGateway'],
+    ['rateLimiter', 'sluice', 'an app: index.ts calls rateLimiter'],
+    ['createSluice', 'sluice', 'an app: index.ts calls createSluice'],
+    ['rateLimiter', 'sluice/node', 'an app of Node: index.ts calls rateLimiter of sluice/node'],
+    ['fastifyRateLimiter', 'sluice/node', 'an app of Node: index.ts calls fastifyRateLimiter'],
+    ['rateLimitProxy', 'sluice/next', 'a proxy of Next.js: index.ts calls rateLimitProxy'],
+  ])(
+    'A file that calls %s of %s with the configuration names the host.',
+    async (name, entry, said) => {
+      expect(await sentenceFor({ 'index.ts': from(name, entry) })).toBe(`Judged as ${said}.`)
+    },
+  )
+
+  test('A configuration that no file imports is judged as that of a gateway.', async () => {
+    expect(await sentenceFor({})).toMatch(/^Judged as a gateway: no file imports it/)
+  })
+
+  test.each<[string, Record<string, string>, string?]>([
+    [
+      'with the extension of the output',
+      { 'index.ts': from('rateLimiter', 'sluice', './sluice.config.js') },
+    ],
+    [
+      'with its own extension',
+      { 'index.mts': from('rateLimiter', 'sluice', './sluice.config.ts') },
+    ],
+    [
+      'from another folder',
+      { 'src/server/app.ts': from('rateLimiter', 'sluice', '../../sluice.config') },
+    ],
+    ['by an alias', { 'src/app.ts': from('rateLimiter', 'sluice', '@/sluice.config') }],
+    [
+      'in a folder below',
+      { 'src/app.ts': from('rateLimiter', 'sluice', './limits') },
+      'src/limits.ts',
+    ],
+    [
+      'as an index',
+      { 'src/app.ts': from('rateLimiter', 'sluice', './limits') },
+      'src/limits/index.ts',
+    ],
+    [
+      'with require',
+      {
+        'app.cjs':
+          "const { rateLimiter } = require('sluice')\nconst config = require('./sluice.config')\napp.use(rateLimiter(config))\n",
+      },
+    ],
+    [
+      'with another name',
+      {
+        'app.ts':
+          "import { rateLimiter as limit } from 'sluice'\nimport config from './sluice.config'\napp.use(limit(config))\n",
+      },
+    ],
+    [
+      'with a type argument',
+      { 'app.ts': from('rateLimiter').replace('rateLimiter(', 'rateLimiter<{ Bindings: Env }>(') },
+    ],
+    [
+      'through another file',
+      {
+        'src/limits.ts':
+          "import config from '../sluice.config'\nexport const limits = { ...config }\n",
+        'src/app.ts': from('rateLimiter', 'sluice', './limits'),
+      },
+    ],
+  ])(
+    'The file of an app is found if it imports the configuration %s.',
+    async (_, files, config) => {
+      expect(await sentenceFor(files, config)).toMatch(
+        /^Judged as an app: \S+ calls rateLimiter\.$/,
+      )
+    },
+  )
+
+  test.each<[string, Record<string, string>]>([
+    ['a test', { 'test/app.test.ts': from('rateLimiter', 'sluice', '../sluice.config') }],
+    ['a spec beside it', { 'app.spec.ts': from('rateLimiter') }],
+    [
+      'a package',
+      { 'node_modules/a/index.ts': from('rateLimiter', 'sluice', '../../sluice.config') },
+    ],
+    ['the output of a build', { 'dist/app.js': from('rateLimiter', 'sluice', '../sluice.config') }],
+    ['another library', { 'app.ts': from('rateLimiter', 'hono-rate-limiter') }],
+    [
+      'a file with another configuration',
+      { 'app.ts': from('rateLimiter', 'sluice', './other.config') },
+    ],
+    [
+      'a comment',
+      {
+        'app.ts': `/*\n${from('rateLimiter')}*/\n// ${from('rateLimiter').replaceAll('\n', '\n// ')}`,
+      },
+    ],
+  ])('A call of %s does not make a configuration that of an app.', async (_, files) => {
+    expect(await sentenceFor(files)).toMatch(/^Judged as a gateway: no file/)
+  })
+})
