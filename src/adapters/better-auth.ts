@@ -1,6 +1,6 @@
 /** `sluice/better-auth`: counts the rate limits of Better Auth. */
 import { slidingLog } from '../features/sliding-log/index.ts'
-import { type AdapterOptions, createCounter, inSeconds } from './counter.ts'
+import { type AdapterOptions, createCounter, inSeconds, termsOf } from './counter.ts'
 
 export type { AdapterOptions } from './counter.ts'
 
@@ -17,12 +17,9 @@ export interface BetterAuthStorage {
   ) => Promise<{ allowed: boolean; retryAfter: number | null }>
 }
 
-/** The largest limit of the exact algorithm. */
-const MOST_EXACT = 10_000
-
 /**
  * Creates the rate limit storage of Better Auth 1.7 and later: at most `max` requests pass in any `window`, however many instances of the
- * app there are.
+ * app there are. With a `max` above 10,000 up to twice as many may pass around the edge of a window.
  * @throws {ConfigError} immediately, if an option is invalid
  * @example
  * export const auth = betterAuth({ rateLimit: { enabled: true, customStorage: sluiceStorage() } })
@@ -31,13 +28,9 @@ export function sluiceStorage(options: AdapterOptions = {}): BetterAuthStorage {
   const counter = createCounter(options, 'better-auth', { byDefault: [slidingLog()] })
   return {
     async consume(key, { window, max }) {
-      const limit = Math.floor(max)
-      if (limit < 1) return { allowed: false, retryAfter: Math.ceil(window) }
-      const algorithm = limit > MOST_EXACT ? 'sliding-window' : 'sliding-log'
-      const windowMs = Math.max(1, Math.round(window * 1000))
-      const terms = { algorithm, limit, window: windowMs } as const
+      const terms = termsOf({ limit: max, windowMs: window * 1000 })
       const { allowed, retryAfterMs } = await counter.take(terms, key)
-      return { allowed, retryAfter: allowed ? null : inSeconds(retryAfterMs ?? windowMs) }
+      return { allowed, retryAfter: allowed ? null : inSeconds(retryAfterMs ?? terms.window) }
     },
   }
 }

@@ -1,8 +1,10 @@
 /** Counts the keys of another rate limiter, with the terms that it sets for each call. */
 import type { LimitState } from '../core/base/decision.ts'
+import { MAX_MS } from '../core/base/duration.ts'
 import { StoreError } from '../core/base/errors.ts'
 import { Recent } from '../core/base/recent.ts'
 import { isCloudflare } from '../core/base/runtime.ts'
+import { largestQuota, MAX_ENTRIES } from '../core/base/units.ts'
 import type { ConfigOptions, PolicyOptions } from '../core/config/options.ts'
 import { type Policy, parseConfig } from '../core/config/parse.ts'
 import { createLimiter, type Host } from '../core/create.ts'
@@ -22,8 +24,43 @@ export interface AdapterOptions
   env?: object
 }
 
-/** The terms of a quota. */
-export type CounterTerms = Pick<PolicyOptions, 'algorithm' | 'limit' | 'window' | 'penalty'>
+/** The terms of a quota. Without units it admits nothing. */
+export interface CounterTerms extends Pick<PolicyOptions, 'algorithm'> {
+  limit: number
+  /** ms */
+  window: number
+  /** A ban that the first refusal starts. Times in ms. */
+  penalty?: { after: 1; within: number; ban: number; max: number }
+}
+
+/** The terms of a limit of another library, which may be any number. */
+interface ForeignTerms {
+  /** Requests. `Infinity` is no limit. */
+  limit: number
+  windowMs: number
+  /** How long a request over the limit blocks the key, ms. Defaults to 0. */
+  blockMs?: number
+}
+
+/**
+ * The exact terms of a limit, or the next stricter ones: a limit is rounded down, a duration up. Above 10,000 units the count is that of a
+ * sliding window, or of a fixed window if a product would not be exact.
+ */
+export function termsOf({ limit: units, windowMs, blockMs = 0 }: ForeignTerms): CounterTerms {
+  const limit = Math.min(Math.floor(units), Number.MAX_SAFE_INTEGER)
+  const [window, ban] = [wholeMs(windowMs), wholeMs(blockMs)]
+  const algorithm =
+    limit <= MAX_ENTRIES
+      ? 'sliding-log'
+      : limit <= largestQuota('sliding-window', window)
+        ? 'sliding-window'
+        : 'fixed-window'
+  const terms = { algorithm, limit, window } as const
+  return blockMs > 0 ? { ...terms, penalty: { after: 1, within: ban, ban, max: ban } } : terms
+}
+
+/** Rounds up, without the error of a product: 1.1 × 1000 is 1100.0000000000002. */
+export const wholeMs = (ms: number) => Math.min(Math.max(1, Math.ceil(ms - 1e-6)), MAX_MS)
 
 /** The most sets of terms that are kept parsed. */
 const MAX_TERMS = 1_000
@@ -59,7 +96,8 @@ export function createCounter(
 
   return {
     /** Takes one unit, in one atomic call. Without Redis the isolate counts. */
-    async take(terms: CounterTerms, key: string): Promise<LimitState> {
+    async take(terms: CounterTerms, key: string): Promise<CounterState> {
+      if (terms.limit < 1) return refusalBy(terms)
       const match = matchOf(terms, key)
       const parts = partsOf()
       const prepared = await prepare({ matched: { policies: [match] } }, parts)
@@ -92,6 +130,17 @@ export function createCounter(
       if (refunded instanceof StoreError) throw refunded
     },
   }
+}
+
+type CounterState = Pick<
+  LimitState,
+  'allowed' | 'limit' | 'remaining' | 'retryAfterMs' | 'resetAfterMs' | 'bannedForMs'
+>
+
+/** The refusal of a quota without units, for as long as if it had been used up now. */
+function refusalBy({ limit, window, penalty }: CounterTerms): CounterState {
+  const waitMs = Math.max(window, penalty?.ban ?? 0)
+  return { allowed: false, limit, remaining: 0, retryAfterMs: waitMs, resetAfterMs: waitMs }
 }
 
 /** Waits are announced in whole seconds, so that no client returns too early. */

@@ -1,6 +1,6 @@
 /** `sluice/express-rate-limit`: a store for express-rate-limit. */
 import { operators } from '../core/connection/upstash/script-text.ts'
-import { type AdapterOptions, type CounterTerms, createCounter } from './counter.ts'
+import { type AdapterOptions, type CounterTerms, createCounter, wholeMs } from './counter.ts'
 
 export type { AdapterOptions } from './counter.ts'
 
@@ -37,7 +37,7 @@ export class SluiceStore {
   init({ windowMs }: { windowMs: number }): void {
     // The store only counts, and express-rate-limit compares. So the limit is out of reach.
     const limit = Number.MAX_SAFE_INTEGER
-    this.#terms = { algorithm: 'fixed-window', limit, window: windowMs }
+    this.#terms = { algorithm: 'fixed-window', limit, window: wholeMs(windowMs) }
   }
 
   async increment(key: string): Promise<ClientInfo> {

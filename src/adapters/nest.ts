@@ -3,7 +3,7 @@
 import { operators } from '../core/connection/upstash/script-text.ts'
 import { bans } from '../features/bans/index.ts'
 import { slidingLog } from '../features/sliding-log/index.ts'
-import { type AdapterOptions, type CounterTerms, createCounter, inSeconds } from './counter.ts'
+import { type AdapterOptions, createCounter, inSeconds, termsOf } from './counter.ts'
 
 export type { AdapterOptions } from './counter.ts'
 
@@ -15,12 +15,10 @@ export interface ThrottlerRecord {
   timeToBlockExpire: number
 }
 
-/** The largest limit of the exact algorithm. */
-const MOST_EXACT = 10_000
-
 /**
- * A storage for `@nestjs/throttler` 6: at most `limit` hits pass in any `ttl`, and the next hit blocks the key for `blockDuration`. Each hit
- * is one atomic call; the hit that starts a block shorter than `ttl` needs a second one. Without Redis the process counts.
+ * A storage for `@nestjs/throttler` 6: at most `limit` hits pass in any `ttl`, and the next hit blocks the key for `blockDuration`. With a
+ * limit above 10,000 up to twice as many may pass around the edge of a window. Each hit is one atomic call; the hit that starts a block
+ * shorter than `ttl` needs a second one. Without Redis the process counts.
  * @example
  * ThrottlerModule.forRoot({ throttlers: [{ ttl: 60_000, limit: 100 }], storage: new SluiceThrottlerStorage() })
  */
@@ -47,28 +45,19 @@ export class SluiceThrottlerStorage {
     blockDuration: number,
     throttlerName: string,
   ): Promise<ThrottlerRecord> {
-    if (limit < 1) {
-      const wait = inSeconds(Math.max(ttl, blockDuration))
-      return { totalHits: 1, timeToExpire: wait, isBlocked: true, timeToBlockExpire: wait }
-    }
-    const terms: CounterTerms = {
-      algorithm: limit > MOST_EXACT ? 'sliding-window' : 'sliding-log',
-      limit,
-      window: ttl,
-    }
-    const penalty = { after: 1, within: blockDuration, ban: blockDuration, max: blockDuration }
+    const { penalty, ...terms } = termsOf({ limit, windowMs: ttl, blockMs: blockDuration })
     const own = `${throttlerName}:${key}`
-    const state = await this.#counter.take(blockDuration > 0 ? { ...terms, penalty } : terms, own)
+    const state = await this.#counter.take(penalty ? { ...terms, penalty } : terms, own)
     const { allowed, bannedForMs, retryAfterMs, remaining, resetAfterMs } = state
     // After a block the hits begin at 0. During it no hit is counted, so the reset loses none.
-    if (bannedForMs === blockDuration && blockDuration < ttl) {
+    if (penalty && bannedForMs === penalty.ban && penalty.ban < terms.window) {
       await this.#counter.operate('reset', terms, own).catch(() => {})
     }
     return {
-      totalHits: allowed ? limit - remaining : limit + 1,
+      totalHits: allowed ? state.limit - remaining : state.limit + 1,
       timeToExpire: inSeconds(resetAfterMs),
       isBlocked: !allowed,
-      timeToBlockExpire: allowed ? 0 : inSeconds(bannedForMs ?? retryAfterMs ?? ttl),
+      timeToBlockExpire: allowed ? 0 : inSeconds(bannedForMs ?? retryAfterMs ?? terms.window),
     }
   }
 }

@@ -3,7 +3,10 @@ const units = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_
 /** A duration: a whole number of milliseconds, or a number with a unit such as `'500ms'`, `'10s'`, `'1m'`, `'1h'`, `'1d'`, `'1w'`. */
 export type Duration = number | `${number}${keyof typeof units}` | `${number} ${keyof typeof units}`
 
-/** Milliseconds of a duration. Returns `undefined` if the input is not a duration, or not a whole number of at least 1 ms. */
+/** The longest duration, ms: 71,000 years. Sums of three such numbers and a time are exact in a double. */
+export const MAX_MS = 2 ** 51
+
+/** Milliseconds of a duration. Returns `undefined` if the input is not a duration, or not a whole number from 1 to `MAX_MS`. */
 export function parseDuration(input: unknown): number | undefined {
   let milliseconds: number | undefined
   if (typeof input === 'number') milliseconds = input
@@ -11,7 +14,10 @@ export function parseDuration(input: unknown): number | undefined {
     const [, number, unit] = /^(\d+(?:\.\d+)?) ?(ms|s|m|h|d|w)$/.exec(input) ?? []
     if (unit) milliseconds = toWhole(Number(number) * units[unit as keyof typeof units])
   }
-  return milliseconds !== undefined && Number.isSafeInteger(milliseconds) && milliseconds >= 1
+  return milliseconds !== undefined &&
+    Number.isInteger(milliseconds) &&
+    milliseconds >= 1 &&
+    milliseconds <= MAX_MS
     ? milliseconds
     : undefined
 }

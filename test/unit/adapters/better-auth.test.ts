@@ -91,6 +91,27 @@ describe('consume', () => {
     expect((await consume('four', { window: 60, max: 20_000 })).allowed).toBe(true)
   })
 
+  test.each([
+    [1.5, 0.3, 1],
+    [2, Infinity, 2],
+    [Infinity, 10, 5],
+    [1e300, 0, 5],
+    [20_000, 400 * 86_400, 5],
+    [0.9, 1.0005, 0],
+  ])(
+    'takes any rule, rounded to the stricter side: with max %d in %d s, %i of five requests pass.',
+    async (max, window, admitted) => {
+      vi.useFakeTimers({ toFake: ['Date'], now: 1_800_000_000_000 })
+      const { consume } = storage()
+      const answers = []
+      for (let count = 0; count < 5; count += 1) answers.push(await consume('one', { window, max }))
+      expect(answers.filter(({ allowed }) => allowed)).toHaveLength(admitted)
+      for (const { allowed, retryAfter } of answers) {
+        if (!allowed) expect(retryAfter).toBeGreaterThanOrEqual(Math.min(window, 1e9))
+      }
+    },
+  )
+
   test('counts in the process while Redis does not answer.', async () => {
     vi.spyOn(console, 'error').mockImplementation(() => {})
     const dead = { UPSTASH_REDIS_REST_URL: 'http://127.0.0.1:9', UPSTASH_REDIS_REST_TOKEN: 'none' }

@@ -127,3 +127,17 @@ test('Any sequence of calls counts as in the store of express-rate-limit.', asyn
 test('A store that no limiter uses says so.', async () => {
   await expect(store().increment('a')).rejects.toThrow('pass it to rateLimit({ store })')
 })
+
+test.each([0, 0.5, 1, 1_000.5, 400 * 86_400_000, Infinity])(
+  'A window of %d ms counts for that time, rounded up to whole milliseconds.',
+  async (windowMs) => {
+    vi.useFakeTimers({ toFake: ['Date'], now: 1_800_000_000_000 })
+    const own = store()
+    own.init({ windowMs })
+    await own.increment('a')
+    const { totalHits, resetTime } = await own.increment('a')
+    expect(totalHits).toBe(2)
+    const longest = Math.min(Math.max(1, Math.ceil(windowMs)), 2 ** 51)
+    expect(resetTime!.getTime() - Date.now()).toBe(longest)
+  },
+)

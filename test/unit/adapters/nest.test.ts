@@ -113,3 +113,28 @@ test('A limit of 0 admits nothing.', async () => {
     timeToBlockExpire: 5,
   })
 })
+
+test.each([
+  [1_000.5, 1.5, 0, 1],
+  [0.5, 2.9, 0.5, 2],
+  [0, 3, -1, 3],
+  [Infinity, 2, Infinity, 2],
+  [400 * 86_400_000, 20_000, 0.1, 5],
+  [1_000, Infinity, 0, 5],
+  [1_000, 2 ** 60, 1_000.5, 5],
+  [Number.MAX_VALUE, 1e300, 0, 5],
+])(
+  'A ttl of %d ms, a limit of %d and a block of %d ms admit the next stricter limit: %i of five hits.',
+  async (ttl, limit, block, admitted) => {
+    vi.useFakeTimers({ toFake: ['Date'], now: 1_800_000_000_000 })
+    const own = storage()
+    const records = []
+    for (let hit = 0; hit < 5; hit++)
+      records.push(await own.increment('a', ttl, limit, block, 'default'))
+    expect(records.filter(({ isBlocked }) => !isBlocked)).toHaveLength(admitted)
+    for (const { timeToExpire, totalHits } of records) {
+      expect(timeToExpire).toBeGreaterThan(0)
+      expect(totalHits).toBeLessThanOrEqual(5)
+    }
+  },
+)

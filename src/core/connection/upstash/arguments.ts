@@ -1,13 +1,11 @@
 /** Writes the requests of a call as texts for the script, and checks them. The script checks only the version. lua/README.md is the contract. */
+import { MAX_MS } from '../../base/duration.ts'
 import { StoreError } from '../../base/errors.ts'
 import { hasOwnKey } from '../../base/own-key.ts'
 import { largestQuota } from '../../base/units.ts'
 import { capacityOf, withFloor } from '../algorithms/index.ts'
 import type { Idempotency, Limit, StoreRequest, Terms } from '../store.ts'
 import type { Codec } from './part.ts'
-
-/** The largest time and duration, ms. Sums of three are exact in a double. */
-const MAX_MS = 2 ** 51
 
 export const algorithmNames: Record<Terms['algorithm'], string> = {
   'fixed-window': 'fixed',
@@ -30,6 +28,7 @@ const modes: Record<StoreRequest['mode'], 'charges' | 'peeks' | 'operates'> = {
   restore: 'operates',
 }
 
+/** By default a time or a duration, ms. */
 export const isWhole = (value: number, least: number, most = MAX_MS) =>
   Number.isInteger(value) && value >= least && value <= most
 export const isUnits = (value: number, least: number) =>

@@ -37,6 +37,7 @@ test.each([
   1.5,
   NaN,
   Infinity,
+  2 ** 51 + 1,
   2 ** 53,
   null,
   undefined,
