@@ -30,6 +30,7 @@ LOG is a file, a pattern such as 'logs/*.gz', or - for the standard input. Compr
   --config FILE           the configuration (default ${CONFIG_FILE})
   --against FILE          another configuration; shows the requests that the two decide differently
   --format NAME           ${['auto', ...formats].join(', ')} (default auto, from the first lines)
+  --pattern TEXT          the format of the lines as log_format of nginx, such as '$remote_addr [$time_local] "$request" $status'
   --map FIELD=PATH        the place of a field in each line, such as ip=client.address; repeatable
   --host NAME             the host of the requests, if the log has none
   --exact                 decide with Redis, even if the memory can
@@ -51,6 +52,7 @@ const OPTIONS = {
   config: text,
   against: text,
   format: { type: 'string', default: 'auto' },
+  pattern: text,
   map: { type: 'string', multiple: true },
   host: text,
   exact: flag,
@@ -130,6 +132,9 @@ async function run(values: Values, files: string[]): Promise<void> {
       : toText(report, { ...(isTTY && { width: columns }), color: isTTY && !process.env.NO_COLOR }),
   )
   if (values.html !== undefined) await writeFile(values.html, await toHtml(report))
+  for (const file of values.json ? [] : [values.html, values.anonymize]) {
+    if (file !== undefined) console.log(`Wrote ${file}`)
+  }
   // Standard input may still be open.
   if (stopped.aborted) process.exit(130)
   const reasons = gate(report, limits)
@@ -138,12 +143,15 @@ async function run(values: Values, files: string[]): Promise<void> {
 }
 
 function optionsOf(values: Values, files: string[]): Omit<ReplayOptions, 'config'> {
-  const { format, host, suggest, exact, anonymize, html, config, against } = values
+  const { format, pattern, host, suggest, exact, anonymize, html, config, against } = values
   if (files.length === 0 && process.stdin.isTTY) {
     throw new UsageError('Expected a log, such as access.log, or - for the standard input')
   }
   if (format !== 'auto' && !formats.some((one) => one === format)) {
     wrong('--format', `one of ${['auto', ...formats].join(', ')}`, format)
+  }
+  if (pattern !== undefined && format !== 'auto') {
+    throw new UsageError('--pattern describes the format: leave out --format')
   }
   if (host !== undefined && !HOST.test(host)) {
     wrong('--host', 'a host like www.example.com', host)
@@ -161,7 +169,7 @@ function optionsOf(values: Values, files: string[]): Omit<ReplayOptions, 'config
   }
   return {
     files,
-    log: { format: format as Format | 'auto', map: mapOf(values.map), host },
+    log: { format: format as Format | 'auto', pattern, map: mapOf(values.map), host },
     suggest: suggest === undefined ? undefined : { policy: suggest, refuse },
     exact,
     anonymize,

@@ -6,6 +6,7 @@ import type { ConfigOptions } from '../../src/core/config/options.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
 import { inGateway } from '../../src/features/in-gateway.ts'
 import { createAnonymizer, writeLine } from './anonymize.ts'
+import { clientsOf } from './decide/clients.ts'
 import { createReplayer, type Replayer } from './decide/replayer.ts'
 import type { Decided } from './decide/verdict.ts'
 import { createExpectationCounter } from './expect/expectations.ts'
@@ -44,20 +45,24 @@ export interface ReplayOptions {
 export async function replay(options: ReplayOptions): Promise<ReplayReport> {
   const { files, config, against, exact = false, suggest, signal, onProgress } = options
   const log = await openLog(files, options.log)
-  const suggester = suggest && createSuggester(config.options, log, suggest)
-  const expected = createExpectationCounter(config.options, log)
-  const parsed = parseConfig(config.options, inGateway)
+  const parsed = (against ? [config, against] : [config]).map(({ options }) =>
+    parseConfig(options, inGateway),
+  )
+  const clients = parsed.map((one) => clientsOf(one, log))
+  const facts = clients.map(({ known }) => ({ ...known, wholeSeconds: log.wholeSeconds }))
+  const suggester = suggest && createSuggester(config.options, facts[0]!, suggest)
+  const expected = createExpectationCounter(config.options, facts[0]!)
   const replayers: Replayer[] = []
   const writer = options.anonymize === undefined ? undefined : anonymizedLog(options.anonymize)
   try {
-    for (const one of against ? [config, against] : [config]) {
-      replayers.push(await createReplayer(parseConfig(one.options, inGateway), log, { exact }))
+    for (const [index, one] of parsed.entries()) {
+      replayers.push(await createReplayer(one, facts[index]!, { exact }))
     }
     const [own, other] = replayers as [Replayer, Replayer?]
-    const tally = createTally({ policies: replayed(parsed.policies, own) })
+    const tally = createTally({ policies: replayed(parsed[0]!.policies, own) })
     /** The decisions on the lines before. Redis makes them while the next lines are read. */
     let before: Promise<Decided[][]> = Promise.resolve([[]])
-    async function count(decide: (replayer: Replayer) => Promise<Decided[]>) {
+    async function count(decide: (replayer: Replayer, index: number) => Promise<Decided[]>) {
       const decided = Promise.all(replayers.map(decide))
       decided.catch(() => {}) // thrown after the next lines
       const [own, other] = await before
@@ -67,9 +72,10 @@ export async function replay(options: ReplayOptions): Promise<ReplayReport> {
     }
     onProgress?.(log.progress, log)
     for await (const lines of untilStopped(log.lines(), signal)) {
-      await count((replayer) => replayer.decide(lines))
-      await suggester?.add(lines)
-      await writer?.write(lines)
+      const seen = clients.map((one) => lines.map(one.of))
+      await count((replayer, index) => replayer.decide(seen[index]!))
+      await suggester?.add(seen[0]!)
+      await writer?.write(seen[0]!)
       onProgress?.(log.progress, log)
     }
     await count((replayer) => replayer.finish())
@@ -81,7 +87,7 @@ export async function replay(options: ReplayOptions): Promise<ReplayReport> {
       source: sourceOf(log, files, signal?.aborted ?? false),
       engine: own.engine,
       notReplayed: own.notReplayed,
-      notes: own.notes,
+      notes: [...clients[0]!.notes, ...own.notes],
       ...(other && {
         against: { config: against!.file, engine: other.engine, notReplayed: other.notReplayed },
       }),

@@ -12,7 +12,7 @@ const NO_HOST = 'unknown.invalid'
 const isHost = (text: string) => HOST.test(text) && URL.canParse(`https://${text}/`)
 
 /** The part of a request that policies read. An object of class `Request` would take 20 µs. */
-class LineRequest {
+export class LineRequest {
   readonly line: LogLine
   readonly cf: Pick<LogLine, 'country' | 'asn' | 'colo'>
   readonly headers: Pick<Headers, 'get'>
@@ -30,7 +30,8 @@ class LineRequest {
     return `https://${isHost(host) ? host : NO_HOST}${target.startsWith('/') ? '' : '/'}${target}`
   }
   /** Reads a header. */
-  get(name: string): string | null {
+  get(written: string): string | null {
+    const name = written.toLowerCase()
     const { ip, host, userAgent, referer, headers } = this.line
     if (name === ADDRESS) return ip ?? null
     if (name === 'host') return host ?? null

@@ -7,9 +7,11 @@ import type { NotReplayed } from './verdict.ts'
 
 /** What a log can tell. */
 export interface Known {
-  facts: ReadonlySet<Fact>
+  facts: Pick<ReadonlySet<Fact>, 'has'>
   /** How to make the log tell a fact, as a clause. */
   remedyOf?: RemedyOf
+  /** What may be the address, if the log has none that the reader knows of. A clause. */
+  addressMayBe?: string | undefined
 }
 
 /** A configuration without the parts that a log cannot replay. */
@@ -82,7 +84,7 @@ const words: Record<string, string> = {
 /** Why a part is not replayed: no reason if the log has what it reads. */
 function reasonOf(
   { part, property }: Read,
-  { facts: known, remedyOf = mapRemedy }: Known,
+  { facts: known, remedyOf = mapRemedy, addressMayBe }: Known,
 ): string[] {
   const [kind, header] = property.split(/:(.*)/)
   const [name, fact] =
@@ -96,6 +98,7 @@ function reasonOf(
     return [`${part} reads ${what}, which a replay does not have`]
   }
   if (fact === undefined || known.has(fact)) return []
+  if (fact === 'ip' && addressMayBe) return [`${part} reads ${name}, which may be ${addressMayBe}`]
   return [`${part} reads ${name}, which the log does not have: ${remedyOf(fact)}`]
 }
 

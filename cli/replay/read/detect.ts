@@ -1,69 +1,118 @@
 import type { LogLine } from '../line.ts'
-import { createAlb } from './formats/alb.ts'
 import { createCombined } from './formats/combined.ts'
 import { createCsv } from './formats/csv.ts'
 import { createAnyJson, createCaddy, createLogpush } from './formats/json.ts'
-import { type Format, LogError } from './log.ts'
+import { createPattern, explainMismatch } from './formats/pattern.ts'
+import { patterns } from './formats/patterns.ts'
+import { createW3c } from './formats/w3c.ts'
+import { type Format, formats, LogError } from './log.ts'
 import type { CreateParser, Parser, ParserOptions } from './parser.ts'
 import { Rejection } from './rejection.ts'
 import { printable } from './text.ts'
+import { type Unwrapped, unwrapped } from './unwrap.ts'
 
 /** A parser, and what the first lines say about the file. */
 export interface Detected {
   parser: Parser
+  /** The requests of the first lines. */
+  requests: LogLine[]
   /** The oldest time of the first lines. */
   first: number
   wholeSeconds: boolean
 }
 
-const creators: Record<Format, CreateParser> = {
-  alb: createAlb,
+const creators = {
   combined: createCombined,
   json: createAnyJson,
   caddy: createCaddy,
   logpush: createLogpush,
+  w3c: createW3c,
   csv: createCsv,
-}
+  ...Object.fromEntries(
+    Object.entries(patterns).map(([name, [title, text]]) => [name, createPattern(title, text)]),
+  ),
+} as Record<Format, CreateParser>
 
-/** Formats to try. Each line of the others is also a line of one of these. */
-const automatic: Format[] = ['alb', 'combined', 'json', 'csv']
+/** Formats to try, the better ones of equals first. Each line of the others is also JSON. */
+const automatic = formats.filter((one) => one !== 'caddy' && one !== 'logpush')
 
 /** Lines of a second format above this share make a file mixed. The rule for lines that do not parse handles fewer. */
 const MIXED = 0.05
 
+/** How to read the lines: a format, or the pattern of `--pattern`. */
+export type How = Format | 'auto' | { pattern: string }
+
 /**
- * Finds the format of a file.
+ * Finds the format of a file, and what collectors have written around its lines.
  * @param lines the first lines that are not blank
  * @throws LogError
  */
-export function detect(
-  name: string,
-  lines: string[],
-  format: Format | 'auto',
-  options: ParserOptions,
-): Detected {
-  const formats = format === 'auto' ? automatic : [format]
-  const candidates = formats
-    .flatMap((one) => {
-      const parser = creators[one](lines, options)
-      return parser ? [{ parser, results: lines.map((line) => parser.parse(line)) }] : []
-    })
-    .sort((a, b) => countOf(b.results) - countOf(a.results))
-  const [best, other] = candidates
-  if (!best || countOf(best.results) === 0) throw unknown(name, lines, format)
-  if (other) rejectMixed(name, lines, best, other)
-  const times = best.results.flatMap((one) => (isLine(one) ? [one.time] : []))
+export function detect(name: string, lines: string[], how: How, options: ParserOptions): Detected {
+  const tried =
+    typeof how === 'object' ? [createPattern('--pattern', how.pattern)] : creatorsOf(how)
+  let best: Candidate | undefined
+  let others: Candidate[] = []
+  let problem: unknown
+  for (const level of unwrapped(lines)) {
+    const candidates = tried
+      .flatMap((create) => {
+        try {
+          const parser = create(level.lines, options)
+          return parser ? [candidateOf(parser, level)] : []
+        } catch (error) {
+          // Of lines that have several formats by chance, one explains what it lacks.
+          if (how !== 'auto' || !isPattern.has(create)) problem ??= error
+          return []
+        }
+      })
+      .sort((a, b) => b.count - a.count)
+    const [first] = candidates
+    // The wrappings may be a part of the format, but an outer one is more often none. JSON around a line has the fields itself.
+    const isBetter = level.isInJson
+      ? (first?.count ?? 0) > (best?.count ?? 0)
+      : (first?.count ?? 0) >= (best?.count ?? 0)
+    if (!isBetter || !first) continue
+    best = first
+    others = candidates.slice(1)
+  }
+  if (!best || best.count === 0) throw problem ?? unknown(name, lines, how)
+  if (others[0]) rejectMixed(name, best, others[0])
+  const requests = best.results.filter(isLine)
   return {
     parser: best.parser,
-    first: times.reduce((least, time) => Math.min(least, time), Number.POSITIVE_INFINITY),
-    wholeSeconds: times.every((time) => time % 1000 === 0),
+    requests,
+    first: requests.reduce((least, { time }) => Math.min(least, time), Number.POSITIVE_INFINITY),
+    wholeSeconds: requests.every(({ time }) => time % 1000 === 0),
   }
 }
+
+const creatorsOf = (format: Format | 'auto') =>
+  (format === 'auto' ? automatic : [format]).map((one) => creators[one])
+const isPattern = new Set(Object.keys(patterns).map((name) => creators[name as Format]))
 
 type Result = ReturnType<Parser['parse']>
 interface Candidate {
   parser: Parser
   results: Result[]
+  /** The lines that have the form of the format. */
+  count: number
+}
+
+function candidateOf(parser: Parser, { lines, unwrap }: Unwrapped): Candidate {
+  const results = lines.map((line) => parser.parse(line))
+  const { parse, parseList } = parser
+  return {
+    parser: {
+      ...parser,
+      parse: (line) => {
+        const text = unwrap(line)
+        return text === '' ? undefined : parse(text)
+      },
+      ...(parseList && { parseList: (list) => parseList(list.map(unwrap)) }),
+    },
+    results,
+    count: results.filter(fits).length,
+  }
 }
 
 const isLine = (result: Result): result is LogLine =>
@@ -71,29 +120,36 @@ const isLine = (result: Result): result is LogLine =>
 
 /** True if a line has the form of the format. */
 const fits = (result: Result) => !(result instanceof Rejection && result.kind === 'unparsed')
-const countOf = (results: Result[]) => results.filter(fits).length
 
-function rejectMixed(name: string, lines: string[], best: Candidate, other: Candidate): void {
-  const others = lines.flatMap((_, index) =>
-    fits(other.results[index]) && !fits(best.results[index]) ? [index] : [],
+function rejectMixed(name: string, best: Candidate, other: Candidate): void {
+  const others = best.results.flatMap((result, index) =>
+    fits(other.results[index]) && !fits(result) ? [index] : [],
   )
-  if (others.length <= lines.length * MIXED) return
+  if (others.length <= best.results.length * MIXED) return
   throw new LogError(
     'mixed-formats',
     `${name} mixes formats: line ${best.results.findIndex(fits) + 1} is ${best.parser.title}, line ${others[0]! + 1} is ${other.parser.title}. Put each format into a file of its own.`,
   )
 }
 
-function unknown(name: string, lines: string[], format: Format | 'auto'): LogError {
+function unknown(name: string, lines: string[], how: How): LogError {
   if (isBinary(lines)) {
     return new LogError('binary', `${name} is a binary file. A log is text, perhaps compressed.`)
   }
   const shown = lines.slice(0, 3).map((line) => `\n  ${printable(line)}`)
+  const begins = `The file begins with:${shown.join('')}`
+  if (typeof how === 'object') {
+    const levels = [...unwrapped(lines)].map(({ lines }) => lines[0]!)
+    return new LogError(
+      'pattern',
+      `--pattern: no line of ${name} has it. ${explainMismatch(how.pattern, levels)} ${begins}`,
+    )
+  }
   return new LogError(
     'unknown-format',
-    format === 'auto'
-      ? `The format of ${name} is not known. Choose one with --format. The file begins with:${shown.join('')}`
-      : `${name} does not have the format ${format}. The file begins with:${shown.join('')}`,
+    how === 'auto'
+      ? `The format of ${name} is not known. Describe its lines with --pattern, such as '$remote_addr [$time_local] "$request" $status', or choose one with --format. ${begins}`
+      : `${name} does not have the format ${how}. ${begins}`,
   )
 }
 

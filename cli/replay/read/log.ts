@@ -1,13 +1,28 @@
 import type { Fact, LogLine } from '../line.ts'
+import { patterns } from './formats/patterns.ts'
+import type { Property } from './parser.ts'
 import type { RemedyOf } from './remedies.ts'
 
 /** The values of `--format`, apart from `auto`. `combined` is also the Common Log Format. */
-export const formats = ['combined', 'json', 'logpush', 'caddy', 'alb', 'csv'] as const
-export type Format = (typeof formats)[number]
+export type Format =
+  | 'combined'
+  | 'json'
+  | 'logpush'
+  | 'caddy'
+  | 'w3c'
+  | 'csv'
+  | keyof typeof patterns
+export const formats: Format[] = [
+  ...(['combined', 'json', 'logpush', 'caddy', 'w3c'] as const),
+  ...(Object.keys(patterns) as (keyof typeof patterns)[]),
+  'csv',
+]
 
 export interface LogOptions {
   /** Defaults to `auto`: the format of the first lines. */
   format?: Format | 'auto' | undefined
+  /** The format of the lines as `log_format` of nginx: `$remote_addr [$time_local] "$request" $status`. */
+  pattern?: string | undefined
   /** The field of the log that holds a property of a request, such as `{ ip: 'client.address', 'header:x-plan': 'plan' }`. */
   map?: Record<string, string> | undefined
   /** The host of the requests whose line has none. */
@@ -24,6 +39,13 @@ export interface Log {
   readonly facts: ReadonlySet<Fact>
   /** How to make the log tell a fact that it cannot tell. */
   readonly remedyOf: RemedyOf
+  /** As of a `Parser`, for the first file that has one. */
+  readonly chain?: string | undefined
+  readonly addressMayBe?: string | undefined
+  /** The properties that `--map` names. */
+  readonly mapped: ReadonlySet<Property>
+  /** Some of the first requests. */
+  readonly first: readonly LogLine[]
   readonly progress: Readonly<Progress>
   /**
    * The requests in the order of their times, in lists of up to some thousand lines. The times never decrease, and they are whole
@@ -88,5 +110,7 @@ export type LogErrorCode =
   | 'mixed-formats'
   /** A mapping that no line of the log fits. */
   | 'map'
+  /** A pattern that is invalid, or that no line has. */
+  | 'pattern'
   /** Too many lines do not parse. */
   | 'unparsed'

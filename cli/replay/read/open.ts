@@ -15,14 +15,16 @@ import { splitLines } from './split.ts'
  * @throws LogError
  */
 export async function openLog(names: string[], options: LogOptions = {}): Promise<Log> {
-  const { format = 'auto', host } = options
-  const parserOptions = { map: readMap(options.map), host: host?.toLowerCase() }
+  const { format = 'auto', pattern, host } = options
+  const how = pattern === undefined ? format : { pattern }
+  const map = readMap(options.map)
+  const parserOptions = { map, host: host?.toLowerCase() }
   const sources = await findSources(names)
   const logs: { source: Source; detected: Detected }[] = []
   for (const source of sources) {
     const lines = await firstLines(source)
     if (lines.length > 0) {
-      logs.push({ source, detected: detect(source.name, lines, format, parserOptions) })
+      logs.push({ source, detected: detect(source.name, lines, how, parserOptions) })
     }
   }
   if (logs.length === 0) throw empty(sources)
@@ -33,6 +35,10 @@ export async function openLog(names: string[], options: LogOptions = {}): Promis
     wholeSeconds: logs.some(({ detected }) => detected.wholeSeconds),
     facts: commonFacts(parsers.map(({ facts }) => facts)),
     remedyOf: (fact) => parsers.find(({ facts }) => !facts.has(fact))!.remedyOf(fact),
+    chain: parsers.find(({ chain }) => chain)?.chain,
+    addressMayBe: parsers.find(({ addressMayBe }) => addressMayBe)?.addressMayBe,
+    mapped: new Set(map.keys()),
+    first: logs.flatMap(({ detected }) => detected.requests),
     progress: counter.progress,
     lines: () => sorted(logs, counter),
   }

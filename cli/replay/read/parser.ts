@@ -9,6 +9,10 @@ export interface Parser {
   facts: ReadonlySet<Fact>
   /** How to make the log tell a fact. */
   remedyOf: RemedyOf
+  /** The field of `X-Forwarded-For` whose last entry is the address, if it is none of one address. */
+  chain?: string | undefined
+  /** If the log has no address that the reader knows of: what may be one, and how to name it. A clause. */
+  addressMayBe?: string | undefined
   /** Returns `undefined` for a line that is not part of the log, such as the names of columns. */
   parse(text: string): LogLine | Rejection | undefined
   /** The same for many lines, if it is faster. */
@@ -34,6 +38,7 @@ export type Fields = Record<string, unknown>
 export const properties = [
   'time',
   'ip',
+  'request',
   'method',
   'target',
   'query',
@@ -51,6 +56,7 @@ export type Property = (typeof properties)[number] | `header:${string}`
 export function factsOf(property: Property): Fact[] {
   if (property === 'userAgent') return ['header:user-agent']
   if (property === 'referer') return ['header:referer']
+  if (property === 'request') return ['query']
   if (property === 'time' || property === 'method' || property === 'target') return []
   return [property]
 }

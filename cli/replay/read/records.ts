@@ -1,33 +1,44 @@
-import type { Fact, LogLine } from '../line.ts'
-import { aliases, type Role, targetsWithQuery } from './formats/aliases.ts'
-import { findHeaders } from './headers.ts'
+import type { LogLine } from '../line.ts'
+import { aliases, forwardedFor, type Role, targetsWithQuery } from './formats/aliases.ts'
+import { fieldOf, findHeaders } from './headers.ts'
 import { LogError } from './log.ts'
-import { type Fields, factsOf, type ParserOptions, type Property, properties } from './parser.ts'
+import {
+  type Fields,
+  factsOf,
+  type Parser,
+  type ParserOptions,
+  type Property,
+  properties,
+} from './parser.ts'
 import { Rejection } from './rejection.ts'
 import { readMethodAndTarget, readRequest } from './request.ts'
 import { printable } from './text.ts'
 import { readTime, timeProblem } from './time.ts'
-import { readAddress, readStatus, readText, setProperty } from './values.ts'
+import { readAddress, readStatus, readText, setProperty, withChain } from './values.ts'
 
 /** Reads lines with named fields. */
-export interface RecordReader {
-  facts: ReadonlySet<Fact>
+export interface RecordReader extends Pick<Parser, 'facts' | 'chain' | 'addressMayBe'> {
   read(fields: Fields): LogLine | Rejection
 }
 
 const WITHOUT_REQUEST = new Rejection('the line is not about a request', 'without-request')
 const NO_TIME = new Rejection('there is no time')
-const SET_BY_REQUEST: Property[] = ['time', 'method', 'target', 'query']
+const SET_BY_REQUEST: Property[] = ['time', 'request', 'method', 'target', 'query']
 
 /**
  * Finds the fields of requests in the first lines of a log.
+ * @param byName true if all lines have the same fields, whose names are enough
  * @throws LogError if a field is missing
  */
 export function createRecordReader(
   samples: Fields[],
-  { map, host: otherwise }: ParserOptions,
+  { map: given, host: otherwise }: ParserOptions,
+  { byName = false } = {},
 ): RecordReader {
-  const paths = findPaths(samples, map)
+  const { map, chain } = withChain(given, (name) =>
+    pathsOf(samples, name).flatMap((path) => samples.map(getter(path))),
+  )
+  const paths = findPaths(samples, map, byName)
   const [time, method, target] = [paths.get('time'), paths.get('method'), paths.get('target')]
   const request = usesRequestLine(map, paths) ? paths.get('request') : undefined
   if (!time) throw missing('time', samples)
@@ -35,9 +46,7 @@ export function createRecordReader(
   if (!request && !method) throw missing('method', samples)
   const query = paths.get('query')
   const simple = [...paths].flatMap(([role, path]) =>
-    role === 'request' || SET_BY_REQUEST.includes(role)
-      ? []
-      : [{ property: role, get: getter(path) }],
+    SET_BY_REQUEST.includes(role) ? [] : [{ property: role, get: getter(path) }],
   )
   const headers = findHeaders(samples)
   const get = {
@@ -94,12 +103,37 @@ export function createRecordReader(
   if (hasQuery || samples.some((one) => String(getter(target!)(one)).includes('?'))) {
     facts.add('query')
   }
-  return { facts, read }
+  const ip = paths.get('ip')?.name
+  return {
+    facts,
+    read,
+    chain: chain ?? forwardedFor.find((name) => name === ip),
+    addressMayBe: ip === undefined ? addressIn(samples) : undefined,
+  }
 }
 
+/** The first field that holds an address in most lines. */
+function addressIn(samples: Fields[]): string | undefined {
+  const names = [...new Set(samples.flatMap((fields) => leavesOf(fields)))]
+  const path = mostOften(
+    samples,
+    names.flatMap((name) => pathsOf(samples, name)),
+    fits.ip,
+  )
+  return path && `in the field ${printable(path.name)}: --map ip=${printable(path.name)}`
+}
+
+const leavesOf = (fields: Fields, before = ''): string[] =>
+  Object.entries(fields).flatMap(([name, value]) =>
+    typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? leavesOf(value as Fields, `${before}${name}.`)
+      : [`${before}${name}`],
+  )
+
 /** A request line has the query, which some fields of paths do not have. */
-function usesRequestLine(map: ParserOptions['map'], paths: Map<Role | Property, Path>): boolean {
+function usesRequestLine(map: ParserOptions['map'], paths: Map<Property, Path>): boolean {
   const target = paths.get('target')
+  if (map.has('request')) return true
   if (map.has('target') && paths.has('method')) return false
   return !(paths.has('method') && target && targetsWithQuery.includes(target.name))
 }
@@ -108,23 +142,37 @@ function missing(property: string, samples: Fields[]): LogError {
   const names = [...new Set(samples.flatMap((fields) => Object.keys(fields)))].slice(0, 30)
   return new LogError(
     'map',
-    `No field holds the ${property} of the requests. Name it: --map ${property}=FIELD. The fields are ${names.map(printable).join(', ')}.`,
+    `No field holds the ${property} of the requests. Name it: --map ${property}=FIELD${REQUEST_LINE[property] ?? ''}. The fields are ${names.map(printable).join(', ')}.`,
   )
 }
 
-/** The place of a field: its name, and the keys that lead to it. */
+const OR_REQUEST = ', or --map request=FIELD for a whole request line'
+const REQUEST_LINE: Record<string, string> = { method: OR_REQUEST, target: OR_REQUEST }
+
+/** The place of a field: its name, and the keys that lead to it. A date and a time may be in two fields. */
 interface Path {
   name: string
   keys: string[]
+  date?: string
 }
 
-function findPaths(samples: Fields[], map: ParserOptions['map']): Map<Role | Property, Path> {
-  const paths = new Map<Role | Property, Path>()
-  for (const role of [...properties, 'request'] as const) {
-    if (map.has(role as Property)) continue
-    const path = bestPath(samples, role, paths.get('ip')?.name)
+function findPaths(
+  samples: Fields[],
+  map: ParserOptions['map'],
+  byName: boolean,
+): Map<Property, Path> {
+  const paths = new Map<Property, Path>()
+  for (const role of properties) {
+    if (map.has(role)) continue
+    const path = byName
+      ? aliases[role].flatMap((name) => pathsOf(samples, name))[0]
+      : bestPath(samples, role, paths.get('ip')?.name)
     if (path) paths.set(role, path)
   }
+  const joined = DATE_AND_TIME.find((path) =>
+    samples.some((one) => !Number.isNaN(readTime(getter(path)(one)))),
+  )
+  if (joined && !map.has('time')) paths.set('time', joined)
   for (const [property, name] of map) {
     const candidates = pathsOf(samples, name)
     const path = mostOften(samples, candidates, (value) => value !== undefined)
@@ -168,9 +216,15 @@ const pathsOf = (samples: Fields[], name: string): Path[] =>
     .filter((path) => samples.some((fields) => getter(path)(fields) !== undefined))
     .slice(0, 1)
 
-function getter({ keys }: Path): (fields: Fields) => unknown {
+/** W3C, and what is made of it. */
+const DATE_AND_TIME: Path[] = [{ name: 'time', keys: ['time'], date: 'date' }]
+
+function getter({ keys, date }: Path): (fields: Fields) => unknown {
   const [first = '', ...others] = keys
-  if (others.length === 0) return (fields) => ownValue(fields, first)
+  if (date !== undefined) {
+    return (fields) => `${ownValue(fields, date)} ${ownValue(fields, first)}`
+  }
+  if (others.length === 0) return (fields) => fieldOf(fields, first)
   return (fields) => keys.reduce<unknown>(ownValue, fields)
 }
 
@@ -179,7 +233,7 @@ const ownValue = (value: unknown, key: string): unknown =>
     ? (value as Fields)[key]
     : undefined
 
-const isText = (value: unknown) => typeof value === 'string' && readText(value) !== undefined
+const isText = (value: unknown) => readText(value) !== undefined
 const matches = (pattern: RegExp) => (value: unknown) =>
   typeof value === 'string' && pattern.test(value)
 

@@ -31,10 +31,14 @@ export const nginxRemedy: RemedyOf = (fact) => {
   return variable ? `add "${field}":"${variable}" to log_format` : mapRemedy(fact)
 }
 
-/** @param next the number of the first field behind those of the format */
+/**
+ * @param next the number of the first field behind those of the format
+ * @param hasForwardedFor true if the field behind the user agent holds addresses
+ */
 export const combinedRemedy =
-  (next: number): RemedyOf =>
+  (next: number, hasForwardedFor: boolean): RemedyOf =>
   (fact) => {
+    if (fact === 'header:x-forwarded-for' && hasForwardedFor) return `--map ${fact}=forwardedFor`
     const [, variable] = variableOf(fact) ?? []
     const header = headerOf(fact) || (fact === 'host' && 'Host')
     if (!variable) return mapRemedy(fact)

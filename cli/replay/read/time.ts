@@ -50,13 +50,13 @@ export function timeProblem(time: number): Rejection | undefined {
   )
 }
 
-/** Reads a time of any format: `17/May/2015:10:05:03 +0000`, ISO 8601, or a number in s, ms, µs or ns. Returns `NaN` if it is none. */
+/** Reads a time of any format: `17/May/2015:10:05:03 +0000`, ISO 8601, perhaps as `2015/05/17 10:05:03`, or a number in s, ms, µs or ns. Returns `NaN` if it is none. */
 export function readTime(value: unknown): number {
   if (typeof value === 'number') return fromNumber(value)
   if (typeof value !== 'string') return Number.NaN
   const text = value.startsWith('[') ? value.slice(1, -1) : value
   if (text.charCodeAt(2) === SLASH) return clfTime(text)
-  if (text.charCodeAt(4) === DASH) return isoTime(text)
+  if (text.charCodeAt(4) === DASH || text.charCodeAt(4) === SLASH) return isoTime(text)
   return /^\d+(\.\d+)?$/.test(text) ? fromNumber(Number(text)) : Number.NaN
 }
 
@@ -71,13 +71,16 @@ function fromNumber(value: number): number {
 const SLASH = 47
 const DASH = 45
 
-/** Parses `17/May/2015:10:05:03 +0000`, perhaps with a fraction of the second. */
+/** Parses `17/May/2015:10:05:03 +0000`, perhaps with a fraction of the second. A time without an offset is UTC. */
 export function clfTime(text: string): number {
   const [rest, milliseconds] = fraction(text, 20)
   const month = MONTHS.indexOf(rest.slice(3, 6))
-  if (rest.length !== 26 || month < 0 || rest.charCodeAt(11) !== COLON) return Number.NaN
+  const hasZone = rest.length !== 20
+  if ((hasZone && rest.length !== 26) || month < 0 || rest.charCodeAt(11) !== COLON) {
+    return Number.NaN
+  }
   const date = dateOf(digits(rest, 7, 11), month, digits(rest, 0, 2))
-  return date + timeOfDay(rest, 12) + milliseconds - offset(rest, 20)
+  return date + timeOfDay(rest, 12) + milliseconds - (hasZone ? offset(rest, 20) : 0)
 }
 
 const COLON = 58

@@ -3,6 +3,7 @@ import { readV4 } from '../../../src/core/base/ip.ts'
 import { cached } from '../cache.ts'
 import type { LogLine } from '../line.ts'
 import { Sender } from '../sender.ts'
+import { forwardedFor } from './formats/aliases.ts'
 import type { Property } from './parser.ts'
 import { readHost } from './request.ts'
 import { flat } from './text.ts'
@@ -15,8 +16,8 @@ const MOST = 100_000
 const senders = new Map<number, Sender>()
 
 /**
- * Finds the sender for an address between two positions, perhaps with a port. Of a list, as in `X-Forwarded-For`, it reads the first
- * address. Returns `undefined` for a host name, because policies count by addresses.
+ * Finds the sender for an address between two positions, perhaps with a port. Of a list, as in `X-Forwarded-For` and `Forwarded`, it reads
+ * the last address, because clients write those before it. Returns `undefined` for a host name, because policies count by addresses.
  */
 export function readSender(text: string, from = 0, end = text.length): Sender | undefined {
   const number = readV4(text, from, end)
@@ -34,11 +35,25 @@ export function readSender(text: string, from = 0, end = text.length): Sender | 
 export const readAddress = (text: string): string | undefined => readSender(text)?.ip
 
 const otherSender = cached((text) => {
-  const [first = ''] = text.split(',', 1)
-  const [, bracketed, withoutPort] = /^(?:\[(.+)\](?::\d+)?|([^:]+):\d+)$/.exec(first.trim()) ?? []
-  const address = bracketed ?? withoutPort ?? first.trim()
+  const last = text.slice(text.lastIndexOf(',') + 1).trim()
+  const one = /(?:^|;\s*)for="?([^";]*)/i.exec(last)?.[1] ?? last // RFC 7239
+  const [, bracketed, withoutPort] = /^(?:\[(.+)\](?::\d+)?|([^:]+):\d+)$/.exec(one) ?? []
+  const address = bracketed ?? withoutPort ?? one
   return isIP(address) ? new Sender(address) : undefined
 })
+
+/** The fields of `--map`. One of `X-Forwarded-For` that is mapped to the address is this header too. */
+export function withChain(
+  map: ReadonlyMap<Property, string>,
+  valuesOf: (name: string) => unknown[],
+): { map: ReadonlyMap<Property, string>; chain: string | undefined } {
+  const name = map.get('ip')
+  const isChain =
+    name !== undefined &&
+    (forwardedFor.includes(name) || valuesOf(name).some((value) => readText(value)?.includes(',')))
+  if (!isChain) return { map, chain: undefined }
+  return { map: new Map([['header:x-forwarded-for', name], ...map]), chain: name }
+}
 
 /** A value as text. Servers write `-` for a value that is absent. */
 export function readText(value: unknown): string | undefined {

@@ -42,19 +42,19 @@ function linesOf(client: ClientReport): string[] {
     `From ${timeText(client.from)} to ${timeText(client.to)} UTC; at most ${countText(worstMinute.requests, 'request')} in one minute (${minuteText(worstMinute.time)}).`,
     `Logged statuses: ${logged.join(', ')}.`,
     ...agentLines(client.userAgents),
-    ...(paths.requests > 0
-      ? [
-          `${lookedAt(paths, requests)}${different(paths, 'path')}: ${paths.top.map(({ text, requests }) => `${shortText(text)} ${atLeastText(requests)}`).join(', ')}`,
-        ]
-      : []),
+    ...pathLines(paths, requests),
   ]
 }
 
-const lookedAt = ({ requests }: Frequencies, all: number) =>
-  requests < all ? `Of ${numberText(requests)} requests that were looked at: ` : ''
+function pathLines(paths: Frequencies, all: number): string[] {
+  if (paths.requests === 0) return []
+  const top = paths.top.map(({ text, requests }) => `${shortText(text)} (${atLeastText(requests)})`)
+  const seen = paths.requests < all ? ` in ${numberText(paths.requests)} of the requests` : ''
+  return [`${different(paths, 'path')}${seen}, most often ${top.join(', ')}.`]
+}
 
 const different = ({ different: { low, high } }: Frequencies, noun: string) =>
-  low === high ? countText(low, noun) : `${numberText(low)} ${noun}s or more`
+  `${low === high ? '' : 'At least '}${countText(low, noun)}`
 
 function agentLines(agents: Frequencies): string[] {
   const [first] = agents.top
@@ -63,7 +63,7 @@ function agentLines(agents: Frequencies): string[] {
   const others =
     agents.different.high === 1
       ? ''
-      : ` (${share} of the requests; ${different(agents, 'user agent')})`
+      : ` (${share} of the requests; ${different(agents, 'user agent').toLowerCase()})`
   return [`User agent: ${shortText(first.text)}${others}`]
 }
 

@@ -4,7 +4,7 @@ import type { LogLine } from '../../../cli/replay/line.ts'
 import { detect } from '../../../cli/replay/read/detect.ts'
 import type { Format } from '../../../cli/replay/read/log.ts'
 import { readMap } from '../../../cli/replay/read/map.ts'
-import { logLines, writable, writers } from '../../support/log-lines.ts'
+import { logLines, wrappings, writable, writers } from '../../support/log-lines.ts'
 
 /** Detects the format of lines and parses them. */
 function parse(
@@ -19,6 +19,9 @@ function parse(
   const results = lines.map((line) => parser.parse(line)).filter((one) => one !== undefined)
   return { title: parser.title, facts: parser.facts, wholeSeconds, results }
 }
+const headerOf = ({ header }: { header?: string }) => header?.split('\n') ?? []
+/** The writers write no headers but addresses. */
+const withoutRest = (line: object) => ({ ...line, sender: undefined, headers: undefined })
 const first = (...args: Parameters<typeof parse>) => parse(...args).results[0]
 
 const COMBINED = '192.0.2.1 - - [17/May/2015:10:05:03 +0000] "GET /a?b=c HTTP/1.1" 200 12'
@@ -32,15 +35,35 @@ describe('Formats of access logs', () => {
         fc.property(fc.array(logLines, { minLength: 1, maxLength: 20 }), (requests) => {
           const lines = requests.map((request) => writable(request, writer))
           const texts = lines.map((line) => writer.write(line))
-          const parsed = parse(writer.header ? [writer.header, ...texts] : texts)
-          expect(parsed.title).toBe(title)
-          const read = parsed.results.map((one) => ({ ...one, sender: undefined }))
-          expect(read).toEqual(lines)
+          const parsed = parse([...headerOf(writer), ...texts])
+          expect(parsed.title).toBe(writer.title ?? title)
+          expect(parsed.results.map(withoutRest)).toEqual(lines)
         }),
         { numRuns: 100 },
       )
     },
   )
+
+  test('A line that collectors have wrapped parses to the same request.', () => {
+    const wrapped = fc.record({
+      title: fc.constantFrom(...Object.keys(writers)),
+      around: fc.uniqueArray(fc.constantFrom(...Object.keys(wrappings)), { maxLength: 2 }),
+      requests: fc.array(logLines, { minLength: 1, maxLength: 10 }),
+    })
+    fc.assert(
+      fc.property(wrapped, ({ title, around, requests }) => {
+        const writer = writers[title]!
+        const lines = requests.map((request) => writable(request, writer))
+        const texts = [...headerOf(writer), ...lines.map((line) => writer.write(line))]
+        const parsed = parse(
+          texts.map((text) => around.reduce((inner, name) => wrappings[name]!(inner), text)),
+        )
+        expect(parsed.title).toBe(writer.title ?? title)
+        expect(parsed.results.map(withoutRest)).toEqual(lines)
+      }),
+      { numRuns: 500 },
+    )
+  })
 
   test('Only facts that a format has are reported.', () => {
     const facts = (line: string) => [...parse([line]).facts].sort()
@@ -197,8 +220,8 @@ describe('Formats of access logs', () => {
     expect(
       first([line], { map: { ip: 'forwardedFor', 'header:x-plan': 'field11' } }),
     ).toMatchObject({
-      ip: '203.0.113.9',
-      headers: { 'x-plan': 'gold' },
+      ip: '10.0.0.1',
+      headers: { 'x-plan': 'gold', 'x-forwarded-for': '203.0.113.9, 10.0.0.1' },
     })
   })
 

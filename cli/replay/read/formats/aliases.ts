@@ -1,14 +1,29 @@
 import type { properties } from '../parser.ts'
 
-/** A property, or a whole request line. */
-export type Role = (typeof properties)[number] | 'request'
+/** A property of a request, without its headers. */
+export type Role = (typeof properties)[number]
+
+/** `X-Forwarded-For`, in which the nearest proxy has written the last address. */
+export const forwardedFor = [
+  'x_forwarded_for',
+  'http_x_forwarded_for',
+  'x-forwarded-for',
+  'X-Forwarded-For',
+  'request_X-Forwarded-For',
+  'cs(X-Forwarded-For)',
+  'forwardedFor',
+  'forwarded_for',
+  'xff',
+]
 
 /**
- * The names of fields in the logs of common servers, the best first: nginx, Caddy, Traefik, Cloudflare, Google Cloud, Elastic Common
- * Schema, Apache and IIS. Names with dots are nested.
+ * The names of fields in the logs of common servers, the best first: nginx, Caddy, Traefik, Cloudflare, Google Cloud, AWS, Vercel, Envoy,
+ * Elastic Common Schema, Apache, IIS and CloudFront. Names with dots are nested.
  */
 export const aliases: Record<Role, string[]> = {
   time: [
+    'proxy.timestamp',
+    'request_creation_time',
     'time',
     'ts',
     'timestamp',
@@ -21,6 +36,7 @@ export const aliases: Record<Role, string[]> = {
     'EdgeStartTimestamp',
     'StartUTC',
     'start_time',
+    'timestamp(ms)',
   ],
   ip: [
     'client_ip',
@@ -39,9 +55,13 @@ export const aliases: Record<Role, string[]> = {
     'client.ip',
     'source.ip',
     'httpRequest.remoteIp',
+    'httpRequest.clientIp',
+    'proxy.clientIp',
     'c-ip',
     'client',
     'remote_host',
+    ...forwardedFor,
+    'downstream_remote_address',
     'host',
   ],
   request: ['request', 'request_line', 'requestLine'],
@@ -55,6 +75,8 @@ export const aliases: Record<Role, string[]> = {
     'http.request.method',
     'http.method',
     'httpRequest.requestMethod',
+    'httpRequest.httpMethod',
+    'proxy.method',
     'verb',
     'cs-method',
   ],
@@ -74,9 +96,12 @@ export const aliases: Record<Role, string[]> = {
     'path',
     'url.path',
     'request_path',
+    'httpRequest.uri',
+    'proxy.path',
     'cs-uri-stem',
+    'cs-uri',
   ],
-  query: ['args', 'query_string', 'query', 'url.query', 'cs-uri-query'],
+  query: ['args', 'query_string', 'query', 'url.query', 'httpRequest.args', 'cs-uri-query'],
   host: [
     'http_host',
     'request_host',
@@ -84,6 +109,12 @@ export const aliases: Record<Role, string[]> = {
     'ClientRequestHost',
     'RequestHost',
     'url.domain',
+    'authority',
+    'domain_name',
+    'proxy.host',
+    'x-host-header',
+    'cs(Host)',
+    'cs-host',
     'server_name',
     'vhost',
     'host',
@@ -99,6 +130,8 @@ export const aliases: Record<Role, string[]> = {
     'http.response.status_code',
     'http.status_code',
     'httpRequest.status',
+    'response_code',
+    'proxy.statusCode',
     'sc-status',
     'code',
   ],
@@ -112,6 +145,7 @@ export const aliases: Record<Role, string[]> = {
     'request_User-Agent',
     'user_agent.original',
     'httpRequest.userAgent',
+    'proxy.userAgent',
     'cs(User-Agent)',
   ],
   referer: [
@@ -123,9 +157,17 @@ export const aliases: Record<Role, string[]> = {
     'request_Referer',
     'http.request.referrer',
     'httpRequest.referer',
+    'proxy.referer',
     'cs(Referer)',
   ],
-  country: ['country', 'ClientCountry', 'geoip_country_code', 'client.geo.country_iso_code'],
+  country: [
+    'country',
+    'ClientCountry',
+    'geoip_country_code',
+    'client.geo.country_iso_code',
+    'httpRequest.country',
+    'c-country',
+  ],
   asn: ['asn', 'ClientASN', 'client.as.number'],
   colo: ['colo', 'EdgeColoCode'],
 }
@@ -142,5 +184,5 @@ export const targetsWithQuery = [
   'httpRequest.requestUrl',
 ]
 
-/** Objects of request headers: Caddy, Logpush, and applications in Node. */
-export const headerObjects = ['request.headers', 'RequestHeaders', 'headers']
+/** Objects of request headers: Caddy, Logpush, AWS WAF, and applications in Node. */
+export const headerObjects = ['request.headers', 'RequestHeaders', 'httpRequest.headers', 'headers']

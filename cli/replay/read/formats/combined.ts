@@ -4,8 +4,9 @@ import { type CreateParser, factsOf, type Property } from '../parser.ts'
 import { Rejection } from '../rejection.ts'
 import { combinedRemedy } from '../remedies.ts'
 import { readHost, readRequest, unescapeField } from '../request.ts'
+import { printable } from '../text.ts'
 import { createStampReader, timeProblem } from '../time.ts'
-import { readAddress, readSender, setProperty } from '../values.ts'
+import { readAddress, readSender, setProperty, withChain } from '../values.ts'
 import { closingQuote, tokens } from './tokens.ts'
 
 /** `1.2.3.4 - user [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 1234`, in the Combined Log Format with referrer and user agent. */
@@ -13,7 +14,7 @@ const COMMON = /^\S+ \S.* \[\d[^\]]{18,35}\] "/
 const VIRTUAL_HOST = /^(\S+) (\S+) /
 
 /** The Combined and the Common Log Format, perhaps with a virtual host before it (Apache's `vcombined`) and further fields behind it. */
-export const createCombined: CreateParser = (lines, { map, host }) => {
+export const createCombined: CreateParser = (lines, { map: given, host }) => {
   const common = lines.filter((line) => COMMON.test(line))
   if (common.length === 0) return undefined
   const hasHost = isMostly(common, isAfterHost)
@@ -23,10 +24,15 @@ export const createCombined: CreateParser = (lines, { map, host }) => {
   if (common.some((line) => readAddress(line.split(' ', 2)[hasHost ? 1 : 0]!))) facts.add('ip')
   if (isCombined) facts.add('header:user-agent').add('header:referer')
   if (hasHost || host) facts.add('host')
+  const { map, chain } = withChain(given, (name) =>
+    common.map((line) => fieldsOf(line)[fieldIndex(name)]),
+  )
   const mapped = mappedFields(map, facts)
+  const hasForwarded = isMostly(common, hasForwardedFor)
+  if (hasForwarded) facts.add('header:x-forwarded-for')
   const readStamp = createStampReader()
   const parse = (text: string) => {
-    const line = parseLine(text, hasHost, host, readStamp)
+    const line = parseLine(text, { hasHost, hasForwarded, otherwise: host, readStamp })
     if (mapped.length > 0 && !(line instanceof Rejection)) applyMap(line, mapped, text)
     return line
   }
@@ -34,9 +40,26 @@ export const createCombined: CreateParser = (lines, { map, host }) => {
   return {
     title: hasHost ? `${name} with a virtual host` : name,
     facts,
-    remedyOf: combinedRemedy(FIRST_FIELD + fields),
+    remedyOf: combinedRemedy(FIRST_FIELD + fields, common.some(hasForwardedFor)),
     parse,
+    chain,
+    addressMayBe: facts.has('ip') ? undefined : addressIn(common[0]!),
   }
+}
+
+/** nginx's format `main` has the field behind the user agent. */
+const hasForwardedFor = (line: string) =>
+  readAddress(fieldsOf(line)[FIELDS.indexOf('forwardedFor')] ?? '') !== undefined
+
+/** Where a line has an address that is not where the format has it. */
+function addressIn(line: string): string | undefined {
+  const words = line.slice(0, line.search(STAMP)).split(' ')
+  const at = words.findIndex((word) => readAddress(word))
+  const field = fieldsOf(line).findIndex((text) => readAddress(text))
+  if (at < 0 && field < 0) return undefined
+  if (at < 0) return `in field${field + FIRST_FIELD}: --map ip=field${field + FIRST_FIELD}`
+  const pattern = [...words.slice(0, at).map(() => '$_'), '$remote_addr', '$_'].join(' ')
+  return `${printable(words[at]!)} in the line: --pattern '${pattern} [$time_local] "$request" $status $_ "$http_referer" "$http_user_agent"'`
 }
 
 const isMostly = (lines: string[], test: (line: string) => boolean) =>
@@ -56,9 +79,17 @@ const JSON_LINE = new Rejection('the line is JSON')
 
 function parseLine(
   text: string,
-  hasHost: boolean,
-  otherwise: string | undefined,
-  readStamp: ReturnType<typeof createStampReader>,
+  {
+    hasHost,
+    hasForwarded,
+    otherwise,
+    readStamp,
+  }: {
+    hasHost: boolean
+    hasForwarded: boolean
+    otherwise: string | undefined
+    readStamp: ReturnType<typeof createStampReader>
+  },
 ): LogLine | Rejection {
   const from = hasHost ? text.indexOf(' ') + 1 : 0
   const addressEnd = text.indexOf(' ', from)
@@ -87,6 +118,11 @@ function parseLine(
   const refererStart = text.indexOf(' "', requestEnd + 2) + 2
   const refererEnd = refererStart > 1 ? fieldEnd(text, refererStart) : -1
   const agentStart = text.startsWith(' "', refererEnd + 1) ? refererEnd + 3 : -1
+  const agentEnd = agentStart < 0 ? -1 : fieldEnd(text, agentStart)
+  const forwarded =
+    hasForwarded && text.startsWith(' "', agentEnd + 1)
+      ? readField(text, agentEnd + 3, fieldEnd(text, agentEnd + 3))
+      : undefined
   return {
     time,
     ip: sender?.ip,
@@ -95,12 +131,12 @@ function parseLine(
     target: request.target,
     host: (hasHost ? readHost(text.slice(0, from - 1)) : undefined) ?? request.host ?? otherwise,
     status: status || undefined,
-    userAgent: agentStart < 0 ? undefined : readField(text, agentStart, fieldEnd(text, agentStart)),
+    userAgent: agentStart < 0 ? undefined : readField(text, agentStart, agentEnd),
     referer: refererEnd < 0 ? undefined : readField(text, refererStart, refererEnd),
     country: undefined,
     asn: undefined,
     colo: undefined,
-    headers: undefined,
+    headers: forwarded === undefined ? undefined : { 'x-forwarded-for': forwarded },
   }
 }
 

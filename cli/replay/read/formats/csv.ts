@@ -26,7 +26,7 @@ export const createCsv: CreateParser = ([header = '', ...lines], options) => {
       `--map ${property}=${name}: there is no column ${name}. The columns are ${columns.join(', ')}.`,
     )
   }
-  const { facts, read } = createRecordReader(rows, options)
+  const { read, ...known } = createRecordReader(rows, options)
   const toLine = (line: string, row: string[] | undefined) => {
     if (line === header) return undefined
     const fields = toFields(row, columns)
@@ -34,8 +34,8 @@ export const createCsv: CreateParser = ([header = '', ...lines], options) => {
   }
   return {
     title: delimiter === '\t' ? 'TSV' : 'CSV',
-    facts,
     remedyOf: mapRemedy,
+    ...known,
     parse: (line) => toLine(line, readRow(line, delimiter)),
     parseList(lines) {
       const rows = readRows(lines, delimiter)

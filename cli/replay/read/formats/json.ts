@@ -61,12 +61,12 @@ const createJson =
           title: 'JSON',
           remedyOf: mapRemedy,
         })
-    const { facts, read } = createRecordReader(fitting, options)
+    const { read, ...known } = createRecordReader(fitting, options)
     const parse = (line: string) => {
       const fields = parseObject(line)
       return fields instanceof Rejection ? fields : read(fields)
     }
-    return { title, remedyOf, facts, parse }
+    return { title, remedyOf, ...known, parse }
   }
 
 export const createAnyJson = createJson()
