@@ -1,17 +1,38 @@
 /** The bytes of an address: 4 for IPv4, 16 for IPv6. */
-export type Address = readonly number[]
+export type Address = readonly number[] & {
+  /** The IPv6 address that an IPv4 address was embedded in, unless it was IPv4-mapped. Lists may name either. */
+  outer?: Address
+}
 
-const MAPPED = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255]
+/** IPv4-mapped addresses (RFC 4291, 2.5.5.2). Sockets write IPv4 in this form. */
+const MAPPED = /^0{20}f{4}/
 
 /**
- * Parses an address without its zone. An IPv4-mapped one (RFC 4291, 2.5.5.2) becomes IPv4. Returns `undefined` if the text is not an
- * address.
+ * The addresses, in hex, whose standard says where they have the IPv4 address that packets to them are sent to, at the end: IPv4-compatible
+ * ones (RFC 4291, 2.5.5.1), which `::` and `::1` are not; IPv4-translated ones (RFC 2765, 2.1); and those of NAT64 with the well-known prefix
+ * (RFC 6052, 2.1) or a /96 of the local one (RFC 8215).
  */
+const ENDS_WITH_V4 = /^(0{24}(?!00)|0{16}f{4}0000|0064ff9b(0{16}|0001.{4}0{8}))/
+
+/**
+ * Finds the IPv4 address of a client in its IPv6 address. A host in a network of ISATAP chooses its address freely, and a prefix of NAT64
+ * that an operator has chosen is not known, so these have none.
+ */
+function embedded(address: Address, hex: string): number[] | undefined {
+  if (ENDS_WITH_V4.test(hex)) return address.slice(12)
+  if (hex.startsWith('2002')) return address.slice(2, 6) // 6to4 (RFC 3056): the router of a site
+  if (hex.startsWith('20010000')) return address.slice(12).map((byte) => byte ^ 255) // Teredo (RFC 4380, 4)
+  return undefined
+}
+
+/** Parses an address without its zone. One that embeds IPv4 becomes IPv4. Returns `undefined` if the text is not an address. */
 export function parseAddress(text: string): Address | undefined {
   if (!text.includes(':')) return parseV4(text)
   const address = parseV6(text.replace(/%[\w.-]+$/, ''))
-  const isMapped = address && MAPPED.every((byte, index) => byte === address[index])
-  return isMapped ? address.slice(12) : address
+  const hex = address?.map((byte) => byte.toString(16).padStart(2, '0')).join('') ?? ''
+  if (MAPPED.test(hex)) return address!.slice(12)
+  const v4 = address && embedded(address, hex)
+  return v4 ? Object.assign(v4, { outer: address }) : address
 }
 
 function parseV4(text: string): Address | undefined {
@@ -86,10 +107,14 @@ const mask = (bits: number, index: number) =>
 /** The first and the last address of a network. */
 type Range = [first: Address, last: Address]
 
-/** The range of an address or a CIDR network (RFC 4632; RFC 4291, 2.3). Returns `undefined` if the text is neither, or has host bits set. */
+/**
+ * The range of an address or a CIDR network (RFC 4632; RFC 4291, 2.3). One of IPv4-mapped addresses is one of IPv4. Others that embed IPv4
+ * stay IPv6, so that `64:ff9b::/96` is not all of IPv4. Returns `undefined` if the text is neither, or has host bits set.
+ */
 export function networkRange(text: string): Range | undefined {
   const [, address = '', length] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
-  const first = address.includes('%') ? undefined : parseAddress(address)
+  const parsed = address.includes('%') ? undefined : parseAddress(address)
+  const first = parsed?.outer ?? parsed
   if (!first || length === undefined) return first && [first, first]
   const mapped = first.length === 4 && address.includes(':') ? 96 : 0
   const bits = Number(length) - mapped
@@ -101,10 +126,11 @@ export function networkRange(text: string): Range | undefined {
 /** Compiles a list of networks into a test of whether an address is in one of them. The test is a binary search. */
 export function inNetworks(networks: string[]): (address: Address) => boolean {
   const ranges = mergedRanges(networks)
-  return (address) => {
+  const isIn = (address: Address) => {
     const before = lastFrom(ranges, address)
     return before !== undefined && compareAddresses(address, before[1]) <= 0
   }
+  return (address) => isIn(address) || (address.outer !== undefined && isIn(address.outer))
 }
 
 /** The ranges of networks in order, with overlapping ranges merged. */
