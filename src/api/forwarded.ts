@@ -1,4 +1,4 @@
-import { hasDotSegment } from '../core/base/dot-segment.ts'
+import { isAmbiguous } from '../core/base/ambiguous-target.ts'
 import { HOST } from '../core/base/host.ts'
 import type { RequestDescription } from './schema.ts'
 
@@ -21,6 +21,7 @@ export function fromFields({ headers, url }: Request): RequestDescription | Inva
   if (!method) return { invalidField: 'X-Forwarded-Method' }
   const uri = headers.get('x-forwarded-uri')
   if (!uri) return { invalidField: 'X-Forwarded-Uri' }
+  // Policies would see another path than the origin.
   if (isAmbiguous(uri)) return { invalidField: 'X-Forwarded-Uri', byClient: true }
   return described(method, hostOf(headers, url), pathOf(uri), headers)
 }
@@ -33,14 +34,6 @@ export function fromPath({ method, headers, url }: Request): RequestDescription 
   const path = `${pathname.slice(ENVOY.length) || '/'}${search}`
   return described(method, hostOf(headers, url), path, headers)
 }
-
-/**
- * Reports whether policies would see another path than the origin. Requests have no fragment, and some origins read one as a part of the
- * path. The URL parser drops control characters and resolves dot segments.
- */
-const isAmbiguous = (uri: string) =>
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: the URL parser drops them silently
-  /[\x00-\x20\x7f#]/.test(uri) || hasDotSegment(uri)
 
 function described(
   method: string,

@@ -1,6 +1,6 @@
 /** Schemas of the bodies of the decision API (docs/reference/decision-api.md). Each message describes the expected value. */
 import * as v from 'valibot'
-import { hasDotSegment } from '../core/base/dot-segment.ts'
+import { isAmbiguous } from '../core/base/ambiguous-target.ts'
 import { parseDuration } from '../core/base/duration.ts'
 import { networkRange } from '../core/base/ip.ts'
 import { MAX_UNITS } from '../core/base/units.ts'
@@ -37,12 +37,12 @@ const method = text(
 )
 
 const url = says(
-  'an absolute http or https URL of up to 8192 characters, without user name, password, spaces, and segments . and ..',
+  'an absolute http or https URL of up to 8192 characters, without user name, password, spaces, fragment, and in its path without \\ and segments . and ..',
   v.pipe(
     v.string(),
     v.maxLength(8192),
-    v.regex(/^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s/?#@\\]+(?:[/?#\\]\S*)?$/),
-    v.check((input) => URL.canParse(input) && !hasDotSegment(input)),
+    v.regex(/^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s/?#@\\]+(?:[/?]\S*)?$/),
+    v.check((input) => URL.canParse(input) && !isAmbiguous(input)),
   ),
 )
 

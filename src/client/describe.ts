@@ -1,4 +1,6 @@
 import type { RequestDescription } from '../api/schema.ts'
+import { isAmbiguous } from '../core/base/ambiguous-target.ts'
+import { HOST } from '../core/base/host.ts'
 
 const MAX_HEADERS = 100
 /** The maximum of all names and values together. A body may have far more. */
@@ -24,7 +26,7 @@ export function describeRequest(
   const { cf } = request as { cf?: Record<string, unknown> }
   const { country, asn, colo } = cf ?? {}
   const omitted: RequestDescription['omitted'] = []
-  const url = shortUrl(request.url, omitted)
+  const url = shortUrl(request, omitted)
   const headers = someHeaders(request.headers, omitted, fields)
   return {
     method: request.method.slice(0, MAX_METHOD),
@@ -41,11 +43,13 @@ export function describeRequest(
 type OmittedParts = NonNullable<RequestDescription['omitted']>
 
 /**
- * Removes user name, password and fragment. Shortens a long URL: first the query, then repeated slashes, which policies ignore, then the
- * path. The end of a host is kept, because policies match domains.
+ * Removes user name, password and fragment. Shortens a long URL: first the query, then the path. The end of a host is kept, because
+ * policies match domains. A path that a URL parser and a router may read differently is left out too: Workers keep the URL as it was sent.
  */
-function shortUrl(text: string, omitted: OmittedParts): string {
-  const url = new URL(text)
+function shortUrl(request: Request, omitted: OmittedParts): string {
+  const url = new URL(request.url)
+  const isUnclear =
+    isAmbiguous(request.url.split('#', 1)[0]!) || !HOST.test(request.headers.get('host') ?? 'a')
   url.username = ''
   url.password = ''
   url.hash = ''
@@ -55,8 +59,7 @@ function shortUrl(text: string, omitted: OmittedParts): string {
     url.search = ''
     omitted.push('query')
   }
-  if (url.href.length > MAX_URL) url.pathname = url.pathname.replace(/\/{2,}/g, '/')
-  if (url.href.length > MAX_URL) {
+  if (isUnclear || url.href.length > MAX_URL) {
     url.pathname = '/'
     omitted.push('path')
   }

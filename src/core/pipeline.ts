@@ -1,6 +1,7 @@
 /** The life of a request in four steps: view, match, decide, settle. */
 import type { Decision } from './base/decision.ts'
 import { ConfigError } from './base/errors.ts'
+import { HOST } from './base/host.ts'
 import type { Soon } from './base/when-known.ts'
 import type { Limiter } from './create.ts'
 import { NotConfigured } from './decide/configured.ts'
@@ -27,6 +28,8 @@ export function checkRequest(
 ): Soon<CheckedRequest> {
   const { config, readAddress, stages } = limiter
   const view = new RequestView(request, runtime, config, readAddress)
+  // workerd passes each Host on, and makes the URL of it. With `a#` or `a/b` a router finds another path in that URL than a URL parser.
+  if (!HOST.test(request.headers.get('host') ?? 'a')) return answered(badHost(), view)
   const answering = stages.handlers && handle(limiter, request, runtime)
   if (answering || stages.verify) return checkSpecial(limiter, view, runtime, answering, speculate)
   return match(limiter, view, runtime, undefined, speculate)
@@ -142,6 +145,10 @@ const pathOf = (url: string) => (url.includes('/_sluice/') ? new URL(url).pathna
 /** The answer without a database. It names variables, and not their values. */
 export const unconfigured = ({ message }: ConfigError): Response =>
   problem(500, { title: 'Not configured', detail: message })
+
+/** The answer to a request whose `Host` is none. */
+export const badHost = (): Response =>
+  problem(400, { title: 'Bad Request', detail: 'The Host of the request is invalid.' })
 
 /** A request that no policy applies to, because a feature has answered it. */
 const answered = (answer: Response, view: RequestView): CheckedRequest => ({

@@ -1,2 +1,2 @@
-/** A host, perhaps with a port, without characters that would end it early in a URL. */
-export const HOST = /^[^\s/?#@\\]+$/
+/** A host of a request, perhaps with a port. Other characters would end it early in a URL, or change it. */
+export const HOST = /^([\w.-]+|\[[\da-f:.]+\])(:\d{0,5})?$/i

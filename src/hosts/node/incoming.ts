@@ -1,6 +1,7 @@
 /** The Fetch API's `Request` of a request to a Node server. */
 
-import { hasDotSegment } from '../../core/base/dot-segment.ts'
+import { isAmbiguous } from '../../core/base/ambiguous-target.ts'
+import { HOST } from '../../core/base/host.ts'
 
 /** The parts of Node's `IncomingMessage` that the adapters use. Described here, so that users need no types of a framework. */
 export interface NodeRequest {
@@ -20,8 +21,6 @@ export const socketOf = ({ socket }: NodeRequest): NodeSocket => socket
 
 /** A request that cannot be a `Request`. It is answered with this status. */
 export type Unreadable = { status: 400 | 405; detail: string }
-
-const HOST = /^([\w.-]+|\[[\da-f:.]+\])(:\d{1,5})?$/i
 
 /** Methods that the Fetch standard does not allow. */
 const FORBIDDEN = ['CONNECT', 'TRACE', 'TRACK']
@@ -52,10 +51,8 @@ function urlOf(incoming: NodeRequest): string | undefined {
   // A proxy sends the whole URL (RFC 9112, 3.2.2). Frameworks read the host from the field Host, so both must be the same.
   const [, authority, path = target] = /^https?:\/\/([^/?#]*)(.*)$/i.exec(target) ?? []
   if (host === undefined || (authority !== undefined && authority !== host)) return undefined
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: the URL parser drops them silently
-  if (!/^([/?]|$)/.test(path) || /[\x00-\x20\x7f#]/.test(path)) return undefined
+  if (!/^([/?]|$)/.test(path) || isAmbiguous(path)) return undefined
   if (path === '' && authority === undefined) return undefined
-  if (hasDotSegment(path)) return undefined
   const url = `${scheme}://${host}${path}`
   return URL.canParse(url) ? url : undefined
 }

@@ -11,7 +11,7 @@ import type { ConfigOptions } from '../../core/config/options.ts'
 import { isOrigin } from '../../core/config/schema/config.ts'
 import { createLimiter } from '../../core/create.ts'
 import { readsBody } from '../../core/decide/settle.ts'
-import { handle, limitRequest, unconfigured } from '../../core/pipeline.ts'
+import { badHost, handle, limitRequest, unconfigured } from '../../core/pipeline.ts'
 import { normalizePath } from '../../core/request/path.ts'
 import type { RequestView } from '../../core/request/view.ts'
 import { withCors } from '../../core/respond/cors.ts'
@@ -174,7 +174,7 @@ export function createGateway(
     } catch (error) {
       // workerd passes each Host on, such as `a b`, and Hono reads the URL before it catches errors.
       if (URL.canParse(request.url)) throw error
-      return problem(400, { title: 'Bad Request', detail: 'The Host of the request is invalid.' })
+      return badHost()
     }
   }
   return app

@@ -203,7 +203,7 @@ test.each([
   expect([status, body.detail]).toEqual([400, expect.stringContaining(detail)])
 })
 
-test.each(['*', 'http://evil.example/cart/', '//evil.example/cart/', '/%zz', '/\\x', '/%00'])(
+test.each(['*', 'http://evil.example/cart/', '//evil.example/cart/', '/%zz', '/%5Cx', '/%00'])(
   'The X-Forwarded-Uri %j is decided as a path of X-Forwarded-Host.',
   async (uri) => {
     const { status, headers } = await auth(forwarded(newIp(), uri, 'POST'))

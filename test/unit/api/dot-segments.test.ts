@@ -14,6 +14,7 @@ const targets = [
   '/search/%2e%2e/zz',
   '/search/%2E./zz?q=1',
   '/search\\..\\zz',
+  '/search\\zz',
   '/x//../search/a',
   'http://www.example.com/search/../zz',
 ]
@@ -55,7 +56,7 @@ describe('forward-auth', () => {
   )
 })
 
-test.each(targets)('/decide refuses the described path %j.', async (target) => {
+test.each([...targets, '/zz#/search'])('/decide refuses the described path %j.', async (target) => {
   const url = target.startsWith('http') ? target : `https://www.example.com${target}`
   const answer = await api.call<{ errors: { path: string; expected: string }[] }>('/decide', {
     request: { url, ip: '203.0.113.9' },

@@ -3,7 +3,7 @@ import type { GenericSchema } from 'valibot'
 import { describe, expect, test } from 'vitest'
 import type { schemas } from '../../../dev/openapi/schemas.ts'
 import * as api from '../../../src/api/schema.ts'
-import { hasDotSegment } from '../../../src/core/base/dot-segment.ts'
+import { isAmbiguous } from '../../../src/core/base/ambiguous-target.ts'
 import { parseDuration } from '../../../src/core/base/duration.ts'
 import { networkRange } from '../../../src/core/base/ip.ts'
 import { checked } from '../../../src/core/config/schema/checked.ts'
@@ -148,7 +148,7 @@ test('No JSON value makes a schema throw.', () => {
 /** Checks that JSON Schema cannot express, so that it accepts more bodies than the Worker. */
 const beyondJsonSchema = {
   url: ({ url }: { url?: unknown }) =>
-    typeof url === 'string' && (!URL.canParse(url) || hasDotSegment(url)),
+    typeof url === 'string' && (!URL.canParse(url) || isAmbiguous(url)),
   ip: ({ ip }: { ip?: unknown }) => typeof ip === 'string' && !networkRange(ip),
   for: (body: { for?: unknown }) => typeof body.for === 'string' && !parseDuration(body.for),
   /** The Worker counts UTF-16 code units, JSON Schema counts code points. */

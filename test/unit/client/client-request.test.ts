@@ -120,10 +120,23 @@ describe('describeRequest', () => {
     })
   })
 
-  test('Leading slashes cannot push the path out of the description.', () => {
-    const request = new Request(`https://a.example${'/'.repeat(9000)}login?${'x'.repeat(9000)}`)
-    expect(describeRequest(request).url).toBe('https://a.example/login')
+  test('A path that is too long is left out, because a shorter one would lose a reading.', () => {
+    const request = new Request(`https://a.example//${'x'.repeat(9000)}/login`)
+    expect(describeRequest(request)).toMatchObject({ url: 'https://a.example/', omitted: ['path'] })
   })
+
+  test.each([
+    ['/admin/%2e%2e/x', 'a.example'],
+    ['/users/8\\x', 'a.example'],
+    ['/x', 'a.example#'],
+    ['/x', 'a.example/y'],
+  ])(
+    'A path that Workers may read otherwise than a router is left out: %s of the host %s.',
+    (path, host) => {
+      const sent = { url: `https://${host}${path}`, method: 'GET', headers: new Headers({ host }) }
+      expect(describeRequest(sent as Request)).toMatchObject({ omitted: ['path'] })
+    },
+  )
 
   test('The decision API accepts the description of any request.', () => {
     fc.assert(

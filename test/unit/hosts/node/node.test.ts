@@ -84,6 +84,8 @@ describe.each(nodeServers)('a limiter in %s', (_name, start) => {
     request('/a/../b', 'Host: a.example'),
     request('/a/%2E%2e/b', 'Host: a.example'),
     request('/a\\..\\b', 'Host: a.example'),
+    request('/users/8\\x', 'Host: a.example'),
+    request('/', 'Host: a%2eexample'),
     request('/a#b', 'Host: a.example'),
     request('*', 'Host: a.example').replace('GET', 'OPTIONS'),
   ])('The request %j gets 400.', async (bytes) => {
