@@ -15,7 +15,7 @@ const isHost = (text: string) => HOST.test(text) && URL.canParse(`https://${text
 export class LineRequest {
   readonly line: LogLine
   readonly cf: Pick<LogLine, 'country' | 'asn' | 'colo'>
-  readonly headers: Pick<Headers, 'get'>
+  readonly headers: { get(name: string): string | null; keys(): Iterable<string> }
 
   constructor(line: LogLine) {
     this.line = line
@@ -28,6 +28,10 @@ export class LineRequest {
   get url(): string {
     const { host = '', target } = this.line
     return `https://${isHost(host) ? host : NO_HOST}${target.startsWith('/') ? '' : '/'}${target}`
+  }
+  /** The names of the headers that the log has besides those of its format. */
+  keys(): string[] {
+    return Object.keys(this.line.headers ?? {})
   }
   /** Reads a header. */
   get(written: string): string | null {

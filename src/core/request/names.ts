@@ -1,4 +1,5 @@
 /** Other spellings of a name that some origins read as the name. */
+import { strip } from './fold.ts'
 
 /** Decodes `%u0061` as ASP.NET does, and other percent-encodings where they are valid. */
 function decoded(name: string): string {
@@ -12,25 +13,15 @@ function decoded(name: string): string {
 }
 
 /** Characters before and after a name that some origins drop: all but printable ASCII, and brackets and `?` before it. */
-const isDropped = (character: string | undefined, isBefore: boolean): boolean =>
-  character !== undefined &&
-  (character <= ' ' || character > '~' || (isBefore && '[]?$'.includes(character)))
-
-/** In linear time. A regular expression that is anchored at the end would take quadratic time. */
-function trimmed(name: string): string {
-  let start = 0
-  let end = name.length
-  while (isDropped(name[start], true)) start += 1
-  while (end > start && isDropped(name[end - 1], false)) end -= 1
-  return name.slice(start, end)
-}
+const isDropped = (character: string, isBefore: boolean): boolean =>
+  character <= ' ' || character > '~' || (isBefore && '[]?$'.includes(character))
 
 /**
  * Folds a name as origins do that change names. PHP reads `.`, a space and an open `[` as `_`, and ends a name at a NUL; Rack and qs read
  * `[name]` as `name`, and `name[]` as a list; ASP.NET ignores the letter case.
  */
 function folded(name: string): string {
-  const text = trimmed(decoded(name).split('\0', 1)[0]!)
+  const text = strip(decoded(name).split('\0', 1)[0]!, isDropped)
   const close = text.indexOf(']')
   // Without a `]` the bracket is a part of the name.
   const whole = close < 0 ? text : text.slice(0, close).split('[', 1)[0]!
@@ -47,26 +38,21 @@ export function mayBe(sent: string, name: string): boolean {
   return folded(sent) === wanted
 }
 
-const spellings = new Map<string, string[]>()
-
 /**
- * The other spellings of the name of a header field that CGI cannot tell from it: PHP, Rack and WSGI read `X_Plan` as `X-Plan`, and PHP
- * behind Caddy also `X.Plan`. Of a name with more than two `-` only those with `_`, of one with more than four only that without any `-`.
+ * The name of the variable that CGI makes of a header field: PHP, Rack and WSGI read `X_Plan` as `X-Plan` (RFC 3875, 4.1.18), and PHP also
+ * each other character that is no letter and no digit, as in `X.Plan`.
  */
-export function headerSpellings(name: string): string[] {
-  const found = spellings.get(name) ?? spell(name)
-  spellings.set(name, found)
-  return found
-}
+export const cgiName = (field: string): string => field.replace(/[^a-z\d]/gi, '-').toLowerCase()
 
-function spell(name: string): string[] {
-  const [first, ...rest] = name.split('-')
-  if (rest.length > 4) return [name.replaceAll('-', '_')]
-  const separators = rest.length > 2 ? ['-', '_'] : ['-', '_', '.']
-  return rest
-    .reduce(
-      (all, part) => all.flatMap((one) => separators.map((separator) => one + separator + part)),
-      [first!],
-    )
-    .slice(1)
+/** The fields of a request with a character that is no letter, no digit and no `-`. Few requests have one. */
+const unusual = new WeakMap<Headers, string[]>()
+
+/** The names of a request's other fields that CGI cannot tell from a field. */
+export function otherSpellings(headers: Headers, name: string): string[] {
+  const own = cgiName(name)
+  if (/^[a-z\d]*$/.test(own)) return []
+  const known =
+    unusual.get(headers) ?? [...headers.keys()].filter((field) => cgiName(field) !== field)
+  unusual.set(headers, known)
+  return [own, ...known].filter((field) => field !== name.toLowerCase() && cgiName(field) === own)
 }

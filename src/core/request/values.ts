@@ -1,5 +1,5 @@
 /** The values that origins may read where a client has sent a name more than once, or in another spelling. */
-import { headerSpellings, mayBe } from './names.ts'
+import { mayBe, otherSpellings } from './names.ts'
 
 /** The query of a request as it was parsed, and the URL that it is from. */
 export interface QuerySource {
@@ -61,9 +61,7 @@ export const ODD = /[\x00-\x08\x0a-\x1f\x7f]|^[\x80-\xa0]|[\t-~][\x80-\xa0]+$/
 /** The values of a field and of its other spellings, in all of which CGI sees one field. `undefined` if a spelling is absent. */
 export function spelledValues(headers: Headers, name: string): (string | undefined)[] {
   const value = headers.get(name) ?? undefined
-  const others = name.includes('-')
-    ? headerSpellings(name).flatMap((other) => headers.get(other) ?? [])
-    : []
+  const others = otherSpellings(headers, name).flatMap((other) => headers.get(other) ?? [])
   return value === undefined && others.length === 0 ? [] : [value, ...others]
 }
 

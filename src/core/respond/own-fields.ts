@@ -1,5 +1,5 @@
-/** CGI does not distinguish `_` from `-` (RFC 3875, 4.1.18). */
-const OWN = /^sluice[-_]/
+/** CGI does not distinguish `_` from `-` (RFC 3875, 4.1.18), and PHP no other character that is no letter and no digit. */
+const OWN = /^sluice[^a-z\d]/
 
 /** Removes all `Sluice-*` fields. */
 export function dropOwnFields(headers: Headers): void {

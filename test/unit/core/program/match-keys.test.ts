@@ -42,6 +42,11 @@ describe('a partition key', () => {
   const cf = { country: 'de', asn: 64_500, colo: 'FRA' }
   test.each<[PolicyOptions['key'], string, Record<string, string>, string | undefined]>([
     ['header:X-A', '/', { 'x-a': ' b ' }, 'b'],
+    ['header:X-A', '/', { 'x-a': 'B' }, 'b'],
+    ['header:X-A', '/', { 'x-a': 'b', x_a: 'c' }, undefined],
+    ['header:X-A', '/', { 'x-a': 'b', 'x.a': 'c' }, undefined],
+    ['header:X-A', '/', { 'x!a': 'c' }, undefined],
+    ['header:X_A', '/', { x_a: 'b', 'x-a': 'c' }, undefined],
     ['header:X-A', '/', { 'x-a': '' }, undefined],
     ['header:X-A', '/', {}, undefined],
     ['cookie:sid', '/', { cookie: 'a=1; sid=%61bc; b=2' }, 'abc'],
@@ -50,6 +55,7 @@ describe('a partition key', () => {
     ['cookie:__proto__', '/', { cookie: 'a=b' }, undefined],
     ['query:q', '/?q=a%20b', {}, 'a b'],
     ['query:q', '/?q=a&q=b', {}, undefined],
+    ['query:q', '/?q=%20', {}, ' '],
     ['query:q', '/?q=', {}, undefined],
     ['path', '/A//b/', {}, '/a/b'],
     ['path:id', '/users/7', {}, '7'],
