@@ -1,11 +1,11 @@
 import { calendar, type Period } from '../core/base/calendar.ts'
 import { sha256 } from '../core/base/digest.ts'
 import type { ConfigProblem } from '../core/base/errors.ts'
-import { network, networkRange } from '../core/base/ip.ts'
+import { network, networkRange, parseAddress } from '../core/base/ip.ts'
 import type { Config, Policy } from '../core/config/parse.ts'
 import { show } from '../core/config/schema/checked.ts'
 import type { KeyPart } from '../core/config/schema/key.ts'
-import { labelOf } from '../core/program/key.ts'
+import { foldPart, labelOf } from '../core/program/key.ts'
 import type { Match } from '../core/program/match.ts'
 import { ofPlan } from '../core/program/plan.ts'
 import type { Part } from '../core/program/subject.ts'
@@ -94,7 +94,11 @@ async function readPart(
         ? cased(normalizePath(new URL(`http://host${value}`).pathname))
         : new Error('a path that begins with /')
     case 'path-parameter': // Policies ignore the part of a segment after `;`, and never decode a `/` in it.
-      return cased(value.replace(/;.*/s, '').replace(/[/\\]/g, encodeURIComponent)) || undefined
+      return (
+        foldPart(part, cased(value.replace(/;.*/s, '').replace(/[/\\]/g, encodeURIComponent)), {
+          caseSensitivePaths,
+        }) || undefined
+      )
     case 'method':
     case 'country':
     case 'colo':
@@ -106,14 +110,15 @@ async function readPart(
     case 'global':
       return value === 'global' ? value : new Error('"global"')
     default:
-      return value
+      return foldPart(part, value, { caseSensitivePaths })
   }
 }
 
 /** Returns the counted network of an address or of a smaller network, in the form that keys use. */
 function networkOf(text: string, { v4, v6 }: { v4: number; v6: number }): string | undefined {
-  const range = networkRange(text)
-  const [first, last] = range?.map((address) => network(address, v4, v6)) ?? []
+  const one = parseAddress(text)
+  const range = one ? [one] : networkRange(text)
+  const [first, last = first] = range?.map((address) => network(address, v4, v6)) ?? []
   return first === last ? first : undefined
 }
 

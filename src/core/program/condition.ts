@@ -1,6 +1,7 @@
 import { inNetworks } from '../base/ip.ts'
 import type { Condition } from '../config/schema/condition.ts'
 import { CREDENTIALS } from '../config/schema/credentials.ts'
+import { trimmed } from '../request/fold.ts'
 import { pathMatcher } from '../request/path.ts'
 import { headerValues, queryValues } from '../request/values.ts'
 import type { RequestView } from '../request/view.ts'
@@ -106,10 +107,11 @@ function joined({ query }: RequestView, name: string): string[] {
 
 type Matches = (value: string) => boolean
 
-/** True if all values match, false if none does. */
-function inAll(values: (string | undefined)[], matches: Matches): Comparison {
-  const count = values.filter((value) => value !== undefined && matches(value)).length
-  return count === 0 ? false : count === values.length || undefined
+/** True if all values match as they are and without white space at their ends, which many forms remove; false if none does. */
+export function inAll(values: (string | undefined)[], matches: Matches): Comparison {
+  const all = values.flatMap((value) => [value, value && trimmed(value)])
+  const count = all.filter((value) => value !== undefined && matches(value)).length
+  return count === 0 ? false : count === all.length || undefined
 }
 
 /** A rule with its condition compiled for both readings of what is unknown. */

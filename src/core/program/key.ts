@@ -6,6 +6,7 @@ import type { Config } from '../config/parse.ts'
 import type { KeyPart } from '../config/schema/key.ts'
 import { createApiKey } from '../request/api-key.ts'
 import type { Claims } from '../request/claims.ts'
+import { folded } from '../request/fold.ts'
 import { pathMatcher } from '../request/path.ts'
 import { readSource, UNREADABLE } from '../request/source.ts'
 import type { RequestView } from '../request/view.ts'
@@ -45,18 +46,51 @@ export function labelOf(part: KeyPart): string {
 
 type Read = (view: RequestView) => unknown
 
-/** Compiles a key into a function that reads the partition key of a request. A part that is missing, empty or unusable has no value. */
+/**
+ * Folds a value that the client writes, and that may name an account: all spellings of an account have one quota. Values of an issuer, of an
+ * app, and of a digest are exact.
+ */
+export function foldPart(
+  part: KeyPart,
+  value: string,
+  { caseSensitivePaths }: { caseSensitivePaths: boolean },
+): string {
+  switch (part.source) {
+    case 'path-parameter':
+      return caseSensitivePaths ? value : folded(value)
+    case 'body':
+      return part.digest ? value : folded(value)
+    case 'header':
+    case 'cookie':
+    case 'query':
+      return folded(value)
+    default:
+      return value
+  }
+}
+
+/**
+ * Compiles a key into a function that reads the partition key of a request. A part that is missing, empty or unusable has no value.
+ * @param exact a part that is not folded: a plan has one name, and of the values that a policy counts with `distinct` each spelling is another one
+ */
 export function compileKey(
   key: KeyPart[],
   paths: string[],
   options: { caseSensitivePaths: boolean },
   readers: KeyReaders,
   label: (part: KeyPart) => string = labelOf,
+  exact?: KeyPart,
 ): (view: RequestView) => Soon<Part[]> {
   const patterns = paths.map((pattern) => pathMatcher(pattern, options.caseSensitivePaths))
   const [first] = key
   if (key.length === 1 && first!.source === 'ip') return networkKey(first as NetworkPart, label)
-  const reads = key.map((part) => partReader(label(part), reader(part, patterns, readers)))
+  const reads = key.map((part) =>
+    partReader(
+      label(part),
+      reader(part, patterns, readers),
+      part === exact ? String : (value) => foldPart(part, String(value), options),
+    ),
+  )
   const [only] = reads
   if (reads.length > 1 || !only) return (view) => whenAllKnown(reads.map((read) => read(view)))
   return (view) => {
@@ -65,11 +99,15 @@ export function compileKey(
   }
 }
 
-function partReader(label: string, read: Read): (view: RequestView) => Soon<Part> {
+function partReader(
+  label: string,
+  read: Read,
+  textOf: (value: unknown) => string,
+): (view: RequestView) => Soon<Part> {
   const partOf = (value: unknown): Part => {
     if (value instanceof Unusable) return [label, undefined, value.why]
     const isMissing = value === undefined || value === null || value === ''
-    return [label, isMissing ? undefined : String(value)]
+    return [label, isMissing ? undefined : textOf(value)]
   }
   return (view) => {
     const value = read(view)

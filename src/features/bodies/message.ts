@@ -2,7 +2,7 @@ import { sha256 } from '../../core/base/digest.ts'
 import { MAX_UNITS } from '../../core/base/units.ts'
 import type { Condition } from '../../core/config/schema/condition.ts'
 import type { Cost } from '../../core/config/schema/cost.ts'
-import { reached, textMatcher } from '../../core/program/condition.ts'
+import { inAll, reached, textMatcher } from '../../core/program/condition.ts'
 import type { Message } from '../../core/request/message.ts'
 import { canonicalJson } from './canonical-json.ts'
 import { textOf, UNREADABLE, valueAt } from './json.ts'
@@ -46,7 +46,8 @@ export function messageOf(
     if (found === UNREADABLE) return undefined
     if (!values) return true
     const text = textOf(found)?.toLowerCase()
-    return text === undefined ? undefined : matchersOf(values).some((matches) => matches(text))
+    const matches = (value: string) => matchersOf(values).some((matches) => matches(value))
+    return text === undefined ? undefined : inAll([text], matches)
   }
 
   const meets = (condition: BodyCondition) => {

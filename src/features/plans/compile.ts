@@ -1,12 +1,13 @@
 import { whenKnown } from '../../core/base/when-known.ts'
-import { compileKey } from '../../core/program/key.ts'
+import { compileKey, labelOf } from '../../core/program/key.ts'
 import { type CompilePlan, ofPlan } from '../../core/program/plan.ts'
 import type { Part } from '../../core/program/subject.ts'
 
 export const compilePlan: CompilePlan = (policy, config, readers) => {
   const { plan } = policy
   if (!plan) return undefined
-  const read = compileKey([plan.key], policy.match.path ?? [], config, readers)
+  const { path = [] } = policy.match
+  const read = compileKey([plan.key], path, config, readers, labelOf, plan.key)
   const sizes = new Map(Object.keys(plan.limits).map((name) => [name, ofPlan(policy, name)!]))
   const table =
     plan.table === undefined ? undefined : new Map(Object.entries(config.tables![plan.table]!))

@@ -103,7 +103,9 @@ describe('A key part body:<path>', () => {
 
   test('A policy counts by a value of the body.', async () => {
     expect(await applied({ key }, call('search'))).toEqual(['search: 1'])
-    expect(await applied({ key }, call('Search'))).toEqual(['Search: 1'])
+    for (const spelling of ['Search', ' search\n', 'ｓearch', 'sea\u200brch', 'séarch']) {
+      expect(await applied({ key }, call(spelling))).toEqual(['search: 1'])
+    }
     expect(await applied({ key: ['global', key] }, call('x'))).toEqual(['global+x: 1'])
     expect(await applied({ key: 'body:id' }, call('x'))).toEqual(['1: 1'])
     expect(

@@ -154,3 +154,16 @@ describe('The values of a request', () => {
     expect(found!.cost).toBe(found!.distinct!.length)
   })
 })
+
+test('Each spelling of a counted value is another value, while the key has one for all spellings.', async () => {
+  const match = createMatcher({
+    policies: [{ ...policy, key: 'header:x-site', distinct: 'header:x-user' }],
+    use: [distinct()],
+  })
+  const seen = async (site: string, user: string) => {
+    const { policies } = await match('/', { headers: { 'x-site': site, 'x-user': user } })
+    return policies.filter(isMatch).map((one) => [one.partitionKey[0]![1], one.distinct![0]![1]])
+  }
+  expect(await seen('Shop', 'Ann')).toEqual([['shop', 'Ann']])
+  expect(await seen('shop', 'ann')).toEqual([['shop', 'ann']])
+})
