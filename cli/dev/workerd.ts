@@ -1,3 +1,4 @@
+import type { RequestListener } from 'node:http'
 import type { BuiltModules } from '../../dev/build.ts'
 import type { MoreBindings } from '../project/bindings.ts'
 import type { Miniflare } from '../project/tools.ts'
@@ -38,6 +39,8 @@ export interface WorkerOptions {
   onLog?: (message: string) => void
   /** Responds to the fetches of the Worker. Defaults to the network. */
   outbound?: (request: Request) => Response | Promise<Response>
+  /** Responds to them as a server of Node, which gets the path that the Worker has sent. A `Request` would have it resolved. */
+  origin?: RequestListener
 }
 
 /** The program that runs the Worker, and how the runtime behaves. */
@@ -88,6 +91,9 @@ export async function runWorkerd(
         },
         dev: {
           unsafeDirectSockets: [{ host: '127.0.0.1', port: 0 }],
+          ...(options.origin && {
+            outboundService: { type: 'node-handler', handler: options.origin },
+          }),
           ...(options.outbound && {
             outboundService: { type: 'fetcher', handler: options.outbound },
           }),

@@ -568,6 +568,8 @@ const omittedMutants: Mutant[] = [
   mutantsOf(`src/${file}.ts`, 'test/unit/api')(fault!, search!, replace!, 'omitted'),
 )
 
+const target = mutantsOf('src/core/base/ambiguous-target.ts', 'test/unit/api')
+
 const apiMutants: Mutant[] = [
   mutantsOf('src/features/bodies/read.ts', 'test/unit/core/program')(
     'a batch with a member twice costs one message',
@@ -582,11 +584,12 @@ const apiMutants: Mutant[] = [
     'last || undefined',
     'auth',
   ),
-  api('forwarded')('a fragment is a part of the path', '\\x7f#]', '\\x7f]', 'dot-segments'),
+  target('a fragment is a part of the path', '\\x7f#]', '\\x7f]', 'dot-segments'),
+  target('a backslash is a part of the path', '|\\\\/i', '/i', 'dot-segments'),
   api('forwarded')(
     'a dot segment is a part of the path',
-    ' || hasDotSegment(uri)',
-    '',
+    'if (isAmbiguous(uri))',
+    'if (false)',
     'dot-segments',
   ),
   api('forward-auth')(
@@ -597,7 +600,7 @@ const apiMutants: Mutant[] = [
   ),
   api('schema')(
     'a described path may have dot segments',
-    ' && !hasDotSegment(input)',
+    ' && !isAmbiguous(input)',
     '',
     'dot-segments',
   ),

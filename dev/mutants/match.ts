@@ -159,7 +159,7 @@ export const matchMutants: Mutant[] = [
     'strict',
   ),
   values('reads no query at a ; of the path', 'pathParameters !== undefined', 'false', 'strict'),
-  values('reads no other spelling of a field', "name.includes('-')", 'false', 'strict'),
+  values('reads no other spelling of a field', 'otherSpellings(headers, name)', '[]', 'strict'),
   values('keeps control characters', '!value || !CONTROL.test(value)', 'true', 'strict'),
   values('a comma in a User-Agent ends a line', '|user-agent', '', 'strict'),
   values(
@@ -186,6 +186,25 @@ export const matchMutants: Mutant[] = [
     'if (Object(value) === value) throw new TypeError()\n',
     '',
     'match-keys',
+  ),
+  key(
+    'gives each spelling of an account a quota',
+    'return part.digest ? value : folded(value)',
+    'return value',
+    'match-keys',
+  ),
+  key(
+    'takes the spellings of a counted value for one',
+    'part === exact ? String : ',
+    '',
+    'match-keys',
+  ),
+  condition('white space hides a value', 'value && trimmed(value)', 'value', 'strict'),
+  matching(
+    'a path may have any number of readings',
+    'paths.length > MAX_READINGS',
+    'false',
+    'match-readings',
   ),
   key(
     'takes an empty value for a key',
@@ -276,23 +295,21 @@ export const matchMutants: Mutant[] = [
     'client-address',
   ),
 
-  path(
-    'ignores that an origin may resolve ..;',
-    '/;|%3b/i.test(path) ? [true, false] : [true]',
-    '[true]',
-    'path',
-  ),
+  path('ignores that an origin may resolve ..;', '/;|%3b/i.test(path) ? ways : ', '', 'path'),
   path(
     'ignores that an origin may decode %2f in lower case',
     '/%(2f|5c)/i.test(path)',
     '/%(2F|5C)/.test(path)',
     'path',
   ),
-  path('a target names no host', "!path.startsWith('//')", 'true', 'path'),
+  path('a target names no host', "path.startsWith('//')", 'false', 'path'),
   path('a ; does not end a path', "[path.split(';', 1)[0]!]", '[path]', 'path'),
+  path('a parameter is never a part of its segment', '  [whole, whole],\n', '', 'path'),
+  path('a line feed is a part of a path', 'isBlank(character))', 'false)', 'path'),
+  path('a router resolves what was sent', "() => ''", 'whole', 'path'),
   path('does not match the path above /*', "below ? '(?:/.*)?' : ''", "below ? '/.*' : ''", 'path'),
   path('keeps empty segments', "segments.filter((segment) => segment !== '')", 'segments', 'path'),
-  path('merges empty segments before `..` always', '!(merges && segment', '!(segment', 'path'),
+  path('merges empty segments before `..` always', '!(merges && name', '!(name', 'path'),
 
   source(
     'reads the first of two different values',
@@ -316,7 +333,12 @@ export const matchMutants: Mutant[] = [
   names('keeps what follows a NUL', ".split('\\0', 1)[0]!", '', 'source'),
   names('keeps spaces of Unicode', "character > '~'", 'false', 'source'),
   names('reads no escape of ASP.NET', 'name.replace(/%u', 'name.replace(/%v', 'source'),
-  names('reads no field with a dot', "['-', '_', '.']", "['-', '_']", 'source'),
+  mutantsOf('src/core/request/names.ts', unit)(
+    'reads no field with a dot',
+    '/[^a-z\\d]/gi',
+    '/_/g',
+    'match-keys',
+  ),
   source('reads another spelling of a cookie as none', 'mayBe(sentName, name)', 'false', 'source'),
   source('keeps spaces of Unicode around a cookie', 'ODD_VALUE.test(sent)', 'false', 'source'),
   source('reads the JSON of cookie-parser as text', "value.startsWith('j:')", 'false', 'source'),
@@ -347,6 +369,9 @@ export const matchMutants: Mutant[] = [
     'match-keys',
   ),
 
+  ip('has no client in 6to4', "hex.startsWith('2002')", 'false', 'ip'),
+  ip('has a client in ::1', '0{24}(?!00)', '0{24}', 'ip'),
+  ip('a list does not name the IPv6 form', 'parsed?.outer ?? parsed', 'parsed', 'ip'),
   ip('reads an octal number as a decimal one', 'digit <= 9 && byte !== 0', 'digit <= 9', 'ip'),
   ip('accepts a byte of 256', 'if (byte > 255) return -1', 'if (byte > 256) return -1', 'ip'),
   ip(

@@ -3,7 +3,7 @@ import { freePort } from 'sluice-upstash-bridge'
 import { expect, test } from 'vitest'
 import { startWorker, type WorkerOptions } from '../../dev/worker.ts'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
-import { raw } from '../support/raw-http.ts'
+import { raw, request } from '../support/raw-http.ts'
 
 const anyConfig = new URL('../../.cache/workers/any-config', import.meta.url).pathname
 
@@ -66,6 +66,38 @@ test.each([
     }
   },
 )
+
+test("With origin 'zone' the origin gets the path that policies have read, and no request with a Host that is none.", async () => {
+  const received: string[] = []
+  const worker = await start({ policies: [], deny: { path: '/admin/*' } }, 'zone', {
+    origin(request, response) {
+      received.push(request.url!)
+      response.end()
+    },
+  })
+  const send = async (target: string, host = 'www.example.com') => {
+    const answer = await raw(worker.directUrl, request(target, `Host: ${host}`))
+    return Number(answer.split(' ')[1])
+  }
+  try {
+    for (const target of ['/admin/x', '/admin/%2e%2e/x', '/admin/..\\x']) {
+      expect([target, await send(target)]).toEqual([target, 403])
+    }
+    expect(received).toEqual([])
+    for (const target of ['/x/%2e%2e/y', '/x/..\\y', '/x\\y']) {
+      expect([target, await send(target)]).toEqual([target, 200])
+    }
+    expect(received).toEqual(['/y', '/y', '/x/y'])
+    for (const host of ['a/b', 'a#', 'a?', 'a?b', 'a\\b', 'a@b', 'a%2fb', 'a;b', 'a b', 'a, b']) {
+      expect([host, await send('/x', host)]).toEqual([host, 400])
+    }
+    for (const host of ['a.example', 'A.example.:8080', 'a_b.example', 'a.example:']) {
+      expect([host, await send('/x', host)]).toEqual([host, 200])
+    }
+  } finally {
+    await worker.stop()
+  }
+})
 
 test('A Worker reads live policies from the KV binding.', async () => {
   const live = { from: 'kv:RULES', key: 'rules', every: '100ms' }

@@ -174,7 +174,10 @@ describe.each([
       'X-HTTP-Method-Override',
       'X-Method-Override',
     ]
-    expect(await passed([...names, ...withUnderscores(names), 'X-Other'])).toEqual(['X-Other'])
+    const others = names.flatMap((name) => [name.replaceAll('-', '.'), name.replace('-', '~')])
+    const own = ['Sluice-Shadow', 'Sluice_Shadow', 'Sluice.Shadow']
+    const claims = [...names, ...withUnderscores(names), ...others, ...own]
+    expect(await passed([...claims, 'X-Other', 'X.Other'])).toEqual(['X-Other', 'X.Other'])
   })
 
   test('T3: Fields with "_" that claim another client, host or path do not reach the origin.', async () => {
@@ -188,7 +191,8 @@ describe.each([
       'CF-Connecting-IP',
       'CF-IPCountry',
     ])
-    expect(await passed([...names, 'X_Other'])).toEqual(['X_Other'])
+    const withDots = names.map((name) => name.replaceAll('_', '.'))
+    expect(await passed([...names, ...withDots, 'X_Other'])).toEqual(['X_Other'])
   })
 
   test('T3: Fields that Cloudflare or a rule of the zone sets only reach the origin of the zone.', async () => {

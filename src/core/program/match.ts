@@ -132,8 +132,7 @@ export function compileMatcher(
 
   const match: Matcher = (view, isRefused) => {
     // If a path has several readings, the strictest counts. A client cannot evade a policy, or enter by `allow`, with another spelling.
-    const readings =
-      usesPath && view.paths.length > 1 ? view.paths.map((path) => view.with({ path })) : [view]
+    const readings = usesPath ? readingsOf(view) : [view]
     for (const { mismatch, name } of deny) {
       if (readings.some((one) => !mismatch(one))) return { denied: { by: name }, policies: [] }
     }
@@ -164,6 +163,17 @@ export function compileMatcher(
   const withCredentials = compileCredentials(config, readers)
   if (!withCredentials) return match
   return async (view, isRefused) => match(await withCredentials(view), isRefused)
+}
+
+/** The most readings of a path, each of which may need a quota of each policy in one call. */
+const MAX_READINGS = 16
+
+/** Views of the request, one for each reading of its path. A path with too many of them is unreadable. */
+function readingsOf(view: RequestView): RequestView[] {
+  const { paths, omitted = [] } = view
+  if (paths.length === 1) return [view]
+  if (paths.length > MAX_READINGS) return [view.with({ omitted: [...omitted, 'path'] })]
+  return paths.map((path) => view.with({ path }))
 }
 
 /** True for a condition by path, and for a part of a key that is in the path. */
@@ -218,7 +228,14 @@ function compilePolicy(
   const { otherwise } = policy.cost
   /** With `distinct`, the value is the last part. */
   const compiled = (key: Policy['key'], label = labelOf) =>
-    compileKey(distinct ? [...key, distinct] : key, policy.match.path ?? [], config, readers, label)
+    compileKey(
+      distinct ? [...key, distinct] : key,
+      policy.match.path ?? [],
+      config,
+      readers,
+      label,
+      distinct,
+    )
   const key = compiled(policy.key)
   const { onMissingKey } = policy
   const otherKey =

@@ -1,3 +1,5 @@
+import { isBlank, strip } from './fold.ts'
+
 /**
  * Normalizes a path for policies, so that a client cannot evade a policy with another spelling. Decodes percent-encodings once, treats
  * `\` as `/`, drops path parameters (`;x=1`), resolves `.` and `..`, and drops empty segments and a trailing slash. The origin still
@@ -7,29 +9,47 @@ export const normalizePath = (path: string): string => spellings(path)[0]!
 
 /**
  * Lists the readings of a path: the meanings that origins may give to it. Most paths have one. Origins differ on whether `%2F` and `%5C`
- * separate segments, whether `..;x` equals `..`, and whether `..` removes an empty segment. For example `/api/x%2F..%2F..` and `/api/..;` are `/` for some origins and below
+ * separate segments, whether `..;x` equals `..`, whether what follows a `;` is a part of the segment, and whether `..` removes an empty
+ * segment. For example `/api/x%2F..%2F..` and `/api/..;` are `/` for some origins and below
  * `/api` for others. PHP's `parse_url` and `new URL(target, base)` take `//a/login` for the path `/login` of the host `a`. Fastify before 5 ends the path at the
- * first `;`.
+ * first `;`. The `$` of a regular expression also matches before a line feed at the end of a path, and some origins trim a path.
+ * @param sent the path as it was sent, where a router such as Hono's may read it before `.`, `..` and `\` are resolved
  * @returns the normalized path first
  */
-export function readings(path: string): string[] {
+export function readings(path: string, sent = path): string[] {
   const all = spellings(path)
-  if (!path.startsWith('//') && !path.includes(';')) return all
-  const others = [path.split(';', 1)[0]!]
+  if (sent !== path) all.push(...spellings(sent.replaceAll('\\', '%5C'), [UNRESOLVED]))
+  const others = path.includes(';') ? [path.split(';', 1)[0]!] : []
   if (path.startsWith('//')) others.push(path.replace(/^\/+[^/]*\/?/, '/'))
-  return [...new Set([...all, ...others.map(normalizePath)])]
+  all.push(...others.map(normalizePath))
+  return [...new Set(all.flatMap((one) => [one, strip(one, endsPath) || '/']))]
 }
 
-function spellings(path: string): string[] {
+const endsPath = (character: string, isBefore: boolean) =>
+  !isBefore && (character === '/' || isBlank(character))
+
+/** How an origin reads a segment: the text that may be `.` or `..`, and the name that is matched. */
+type Reading = [dots: (part: string) => string, name: (part: string) => string]
+
+const whole = (part: string) => part
+const bare = (part: string) => part.replace(/;.*/s, '')
+
+/** Path parameters are dropped before `..` is resolved, or after it, or never. */
+const READINGS: Reading[] = [
+  [bare, bare],
+  [whole, bare],
+  [whole, whole],
+]
+const UNRESOLVED: Reading = [() => '', whole]
+
+function spellings(path: string, ways = READINGS): string[] {
   if (!/[%\\;]|\/[./]|.\/$/.test(path)) return [path]
   const separators = /%(2f|5c)/i.test(path) ? ['/\\', '/', ''] : ['']
-  const parameters = /;|%3b/i.test(path) ? [true, false] : [true]
+  const read = /;|%3b/i.test(path) ? ways : ways.slice(0, 1)
   const merges = /(?:[/\\]|%2f|%5c){2}/i.test(path) ? [true, false] : [true]
   const all = separators
     .map((decoded) => decode(path, decoded).split(/[/\\]/))
-    .flatMap((parts) =>
-      parameters.flatMap((drops) => merges.map((merged) => resolve(parts, drops, merged))),
-    )
+    .flatMap((parts) => read.flatMap((way) => merges.map((merged) => resolve(parts, way, merged))))
   return [...new Set(all)]
 }
 
@@ -56,17 +76,13 @@ function decode(path: string, separators: string): string {
   })
 }
 
-/**
- * @param dropsParameters whether path parameters are dropped first, so that `..;x` is `..`
- * @param merges whether `//` is `/` before `..` is resolved. By the URL standard `..` removes the empty segment between them.
- */
-function resolve(parts: string[], dropsParameters: boolean, merges: boolean): string {
+/** @param merges whether `//` is `/` before `..` is resolved. By the URL standard `..` removes the empty segment between them. */
+function resolve(parts: string[], [dotsOf, nameOf]: Reading, merges: boolean): string {
   const segments: string[] = []
   for (const part of parts) {
-    const segment = part.replace(/;.*/s, '')
-    const dots = dropsParameters ? segment : part
+    const [dots, name] = [dotsOf(part), nameOf(part)]
     if (dots === '..') segments.pop()
-    else if (dots !== '.' && !(merges && segment === '')) segments.push(segment)
+    else if (dots !== '.' && !(merges && name === '')) segments.push(name)
   }
   return `/${segments.filter((segment) => segment !== '').join('/')}`
 }

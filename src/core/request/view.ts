@@ -1,3 +1,4 @@
+import { isAmbiguous } from '../base/ambiguous-target.ts'
 import type { Address } from '../base/ip.ts'
 import type { ReadAddress } from './client-address.ts'
 import type { Message } from './message.ts'
@@ -86,9 +87,14 @@ export class RequestView implements RuntimeContext {
   }
   /** All readings of the path, `path` first. */
   get paths(): string[] {
-    this.readPaths ??= readings(this.url.pathname).map((path) =>
-      this.caseSensitivePaths ? path : path.toLowerCase(),
-    )
+    if (!this.readPaths) {
+      const { url } = this.request
+      // Workers keep the URL as it was sent.
+      const sent = isAmbiguous(url) ? /^\w+:\/\/[^/?#]*([^?#]*)/.exec(url)?.[1] : undefined
+      this.readPaths = readings(this.url.pathname, sent).map((path) =>
+        this.caseSensitivePaths ? path : path.toLowerCase(),
+      )
+    }
     return this.readPaths
   }
   get method(): string {

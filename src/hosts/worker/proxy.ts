@@ -1,4 +1,5 @@
 import { type Address, formatAddress } from '../../core/base/ip.ts'
+import { cgiName } from '../../core/request/names.ts'
 import { leavesBase } from '../../core/request/path.ts'
 import { asVerbatim, IdentityTransformStream } from '../../core/respond/body-end.ts'
 import { dropOwnFields } from '../../core/respond/own-fields.ts'
@@ -171,10 +172,10 @@ const CLIENT_CLAIMS = new Set([
   'x-script-name',
 ])
 
-/** Removes fields that claim something about the request. CGI does not distinguish `_` from `-`, and only clients send these names with `_`. */
+/** Removes fields that claim something about the request. CGI does not distinguish `_` from `-`, and only clients send these names with `_` or `.`. */
 function dropClaims(headers: Headers, { zone }: { zone: boolean }) {
   for (const name of [...headers.keys()]) {
-    const dashed = name.replaceAll('_', '-')
+    const dashed = cgiName(name)
     const respelled = name !== dashed
     const claims =
       REQUEST_CLAIMS.has(dashed) ||
@@ -198,7 +199,8 @@ const opensWebSocket = ({ method, headers }: Request) =>
   method === 'GET' && headers.get('upgrade')?.toLowerCase() === 'websocket'
 
 function forZone(request: Request): Request {
-  const copy = new Request(request)
+  // The parsed URL, as policies do: workerd keeps `%2e%2e` and `\\` in the URL of a request, and origins resolve them.
+  const copy = new Request(new URL(request.url).href, request)
   if (!opensWebSocket(request)) copy.headers.delete('upgrade')
   dropClaims(copy.headers, { zone: true })
   return copy

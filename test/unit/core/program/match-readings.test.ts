@@ -1,8 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { PolicyOptions } from '../../../../src/core/config/options.ts'
-import { isMatch } from '../../../../src/core/program/match.ts'
+import { parseConfig } from '../../../../src/core/config/parse.ts'
+import { compileMatcher, isMatch } from '../../../../src/core/program/match.ts'
 import { pathMatcher, readings } from '../../../../src/core/request/path.ts'
+import { RequestView } from '../../../../src/core/request/view.ts'
+import { inGateway } from '../../../../src/features/in-gateway.ts'
 import { createMatcher } from '../../../support/create-matcher.ts'
 
 import { base, met, names } from '../../../support/match.ts'
@@ -32,9 +35,46 @@ describe('a path with several readings', () => {
     for (const path of ['/api/..;/health', '/api%2F..%2Fhealth', '/static/..%2fapi']) {
       expect((await describeRequest(path)).policies).toMatchObject([{ cost: 1 }])
     }
+    for (const path of ['/health;x', '/health%3bx', '/health%0a', '/static;x/a']) {
+      expect((await describeRequest(path)).policies).toMatchObject([{ cost: 1 }])
+    }
     for (const path of ['/health//', '/%68ealth', '/static/a%2fb', '/static/;x/a']) {
       expect((await describeRequest(path)).policies).toMatchObject([{ unmet: 'allow' }])
     }
+  })
+
+  test('A path with more than sixteen readings is unreadable: each policy with a path applies, in one shared quota, and no entry of allow.', async () => {
+    const path = '/users/8;y;y%3b/%2f%2f%2f..%5C%2f%2f/%2e;y//a%20'
+    expect(readings(path).length).toBeGreaterThan(16)
+    const policies = [
+      { name: 'a', ...base, match: { path: '/users/:id/*' }, key: 'path:id' as const },
+      { name: 'b', ...base, match: { path: '/other' }, key: 'global' as const },
+    ]
+    const describeRequest = createMatcher({ policies, allow: { path: '/*' } })
+    expect((await describeRequest(path)).policies).toMatchObject([
+      { partitionKey: [['path:id', undefined, 'unreadable']] },
+      { partitionKey: [['global', 'global']] },
+    ])
+  })
+
+  test('A router that reads the path as it was sent cannot be reached around a policy.', async () => {
+    const policies = [
+      { name: 'by-id', ...base, match: { path: '/users/:id' }, key: 'path:id' as const },
+    ]
+    const config = parseConfig({ policies, deny: { path: '/admin/*' } }, inGateway)
+    const match = compileMatcher(config, () => {})
+    const matched = (path: string) => {
+      // Workers keep the URL as it was sent. The constructor of Request would resolve it.
+      const sent = { url: `https://a.example${path}`, method: 'GET', headers: new Headers() }
+      const runtime = { env: {}, context: undefined, waitUntil: () => {} }
+      return match(new RequestView(sent as Request, runtime, config, () => undefined))
+    }
+    for (const path of ['/admin/%2e%2e/x', '/admin/../x', '/admin\\..\\x', '/x/%2e%2e/admin/y']) {
+      expect(await matched(path), path).toMatchObject({ denied: { by: 'deny[0]' } })
+    }
+    expect((await matched('/users/8\\x')).policies).toMatchObject([
+      { partitionKey: [['path:id', '8%5cx']] },
+    ])
   })
 
   describe('the quotas of the readings of a path', () => {
@@ -66,7 +106,9 @@ describe('a path with several readings', () => {
       ['/users/8/..;/d1%2F..%2Fe1', ['d1%2f..%2fe1', 'e1', '8']],
       ['/users/8/x%2Fy', ['8']],
       ['/users/8/search/x', ['8']],
-      ['/users/8;v=1/x%2F..', ['8']],
+      ['/users/8;v=1/x%2F..', ['8', '8;v=1']],
+      ['/users/;9/x', [';9', 'x']],
+      ['/users/8%0a', ['8']],
     ])('A request for the path %s charges the quotas %j.', async (path, ids) => {
       const { keys } = await quotas({ key }, path)
       expect(keys.flat().toSorted()).toEqual(ids.toSorted())

@@ -45,17 +45,42 @@ test.each([
   ['/a%5cb', ['/a/b', '/a%5Cb']],
   ['/api/x%2F..%2F..', ['/', '/api/x%2F..%2F..']],
   ['/api/x%5C..%5C..', ['/', '/api/x%5C..%5C..']],
-  ['/api/..;/', ['/', '/api/..']],
+  ['/api/..;/', ['/', '/api/..', '/api/..;']],
   ['/login%2f%2f..', ['/', '/login', '/login%2F%2F..']],
   ['//a/login', ['/a/login', '/login']],
   ['///a%2Fb//login/', ['/a/b/login', '/a%2Fb/login', '/login']],
   ['//login', ['/login', '/']],
-  ['/login;x/y', ['/login/y', '/login']],
-  ['//a;/login', ['/a/login', '/a', '/login']],
+  ['/login;x/y', ['/login/y', '/login;x/y', '/login']],
+  ['//a;/login', ['/a/login', '/a;/login', '/a', '/login']],
+  ['/users/;9', ['/users', '/users/;9']],
+  ['/users/%3b9', ['/users', '/users/;9']],
+  ['/login%0a', ['/login\n', '/login']],
+  ['/login%0D%0A', ['/login\r\n', '/login']],
+  ['/login/%0a/', ['/login/\n', '/login']],
+  ['/login%20%00%c2%85', ['/login \0\x85', '/login']],
+  ['/login;x%0a', ['/login', '/login;x\n', '/login;x']],
+  ['/%0a', ['/\n', '/']],
+  ['/x%0a/login', ['/x\n/login']],
   ['/a//..%2Fb', ['/b', '/a/b', '/a/..%2Fb']],
   ['/x%2F..%2Fapi/y%5C..%5C..', ['/', '/api/y%5C..%5C..', '/x%2F..%2Fapi/y%5C..%5C..']],
 ])('The path %s has the readings %j.', (path, paths) => {
   expect(readings(path)).toEqual(paths)
+})
+
+test.each([
+  ['/x', '/admin/%2e%2E/x', ['/x', '/admin/../x']],
+  ['/x', '/admin/..\\x', ['/x', '/admin/../x', '/admin/..%5Cx']],
+  ['/users/8/x', '/users/8\\x', ['/users/8/x', '/users/8%5Cx']],
+  ['/users/', '/users/.', ['/users', '/users/.']],
+])('The path %s that was sent as %s has the readings %j.', (path, sent, paths) => {
+  expect(new URL(sent, 'https://a').pathname).toBe(path)
+  expect(readings(path, sent)).toEqual(paths)
+})
+
+test('Reading a long path takes no quadratic time.', () => {
+  const start = performance.now()
+  readings(`/${'%0a/'.repeat(100_000)}x`)
+  expect(performance.now() - start).toBeLessThan(2_000)
 })
 
 test.each([
