@@ -11,7 +11,9 @@ import { mostUnits } from './units.ts'
 
 /** Why a policy bounds nothing for some or all requests. */
 export type Gap =
-  | { why: 'shadow' | 'slots' | 'values' | 'response' }
+  | { why: 'shadow' | 'slots' | 'values' }
+  /** Units come back after the response, because of this field. */
+  | { why: 'response'; field: 'countOnly' | 'cost.response' | 'cost.usage' }
   /** A field of its condition does not hold for every request. */
   | { why: 'match'; field: keyof Condition }
   /** An entry of `allow` exempts requests. */
@@ -118,8 +120,8 @@ export function boundBy(
   cost: number,
 ): Bound {
   if (policy.mode === 'shadow') return { policy, gap: { why: 'shadow' } }
-  if (policy.countOnly || policy.cost.response || policy.cost.usage)
-    return { policy, gap: { why: 'response' } }
+  const field = refunding(policy)
+  if (field) return { policy, gap: { why: 'response', field } }
   if (policy.algorithm === 'concurrency') return { policy, gap: { why: 'slots' } }
   if (policy.distinct) return { policy, gap: { why: 'values' } }
   let counters = 0
@@ -133,6 +135,10 @@ export function boundBy(
   const requests = counters * Math.floor(mostUnits(size, terms.inMs) / cost)
   return { policy, requests, size, counters, cost }
 }
+
+/** The field by which a policy returns units after the response. */
+const refunding = ({ countOnly, cost }: Policy) =>
+  countOnly ? 'countOnly' : cost.response ? 'cost.response' : cost.usage ? 'cost.usage' : undefined
 
 /** The first field of a policy's condition that some of the requests do not match. */
 function uncovered(match: Condition, request: Condition): keyof Condition | undefined {

@@ -8,7 +8,7 @@ import { type Bound, boundOf, type Most, mostBySeveral, mostBySingle } from './b
 import { type Example, findExample } from './counterexample.ts'
 import { type Expectation, expectationsOf } from './options.ts'
 import { describe } from './sample.ts'
-import { gapsText, titleOf } from './text.ts'
+import { gapsText, noBoundText, titleOf } from './text.ts'
 import { mostUnits } from './units.ts'
 
 /** An expectation that holds, and the policies that bound its requests: none if `deny` refuses all of them. */
@@ -59,7 +59,10 @@ function checkOne(expectation: Expectation, at: string, config: Config): Checked
   const which = describe(example.sample, [...new Set(lackingIn(example))])
   const tightest = least(example.bounds)
   return tightest
-    ? finding(`${worstCase(tightest)} (${which})`, sizeHint(tightest, expectation))
+    ? finding(
+        `${worstCase(tightest)} (${which})${noBoundText(example.bounds)}`,
+        sizeHint(tightest, expectation),
+      )
     : finding(`any number passes: for ${which}, ${gapsText(example.bounds)}`, gapHint(example))
 }
 
@@ -134,6 +137,8 @@ function gapHint({ bounds }: Example): string {
       return "Set onMissingKey to 'share' or 'refuse', or add a policy for these requests."
     case 'key':
       return 'Add a policy for these requests whose key is what the expectation counts by (per).'
+    case 'response':
+      return `Add a policy without ${gap.field} for these requests: a response that does not count returns its unit.`
     default:
       return 'Add a policy for these requests, or narrow request of the expectation.'
   }

@@ -45,6 +45,16 @@ export function gapText(gap: Gap): string {
   }
 }
 
+/** The policies that apply to a request and are no bound of it, as sentences. Empty without one. */
+export const noBoundText = (bounds: readonly Bound[]): string =>
+  bounds
+    .flatMap(({ policy: { name }, gap }) => {
+      if (!gap || gap.why === 'match') return []
+      const field = gap.why === 'response' ? ` (${gap.field})` : ''
+      return `. "${name}" is no bound: it ${gapText(gap)}${field}`
+    })
+    .join('')
+
 const LISTED = 4
 
 /** Why no policy bounds a request. */

@@ -11,7 +11,7 @@ import { jwt as createJwt } from '../../../src/features/jwt/index.ts'
 import { checkExpectations } from '../../../src/lint/expect/expectations.ts'
 import { mostUnits } from '../../../src/lint/expect/units.ts'
 import { lint } from '../../../src/lint/lint.ts'
-import { found, one, testFindings } from '../../support/lint.ts'
+import { found, one, several, testFindings } from '../../support/lint.ts'
 
 const login: Partial<PolicyOptions> = { match: { path: '/login', method: 'POST' } }
 const post = { path: '/login', method: 'POST' }
@@ -98,6 +98,22 @@ test.each<[string, ConfigOptions, Partial<ExpectOptions>, RegExp]>([
     /"a" limits different values, and not how many/,
   ],
   ['refunds', one({ countOnly: 401 }), {}, /"a" refunds by the response\.$/],
+  ...[{ countOnly: [401, 403] }, { cost: { response: 'x-cost', max: 9 } }].map(
+    (change): [string, ConfigOptions, Partial<ExpectOptions>, RegExp] => [
+      `refunds by ${Object.keys(change)}, beside a policy that bounds the requests`,
+      several({ limit: 1000 }, { ...login, limit: 5, ...change }),
+      {},
+      new RegExp(
+        `"a" admits \\d+: .* \\(POST /login\\)\\. "b" is no bound: it refunds by the response \\(${'countOnly' in change ? 'countOnly' : 'cost\\.response'}\\)\\.$`,
+      ),
+    ],
+  ),
+  [
+    'a policy in shadow beside one that bounds the requests',
+    several({ limit: 1000 }, { ...login, limit: 5, mode: 'shadow' }),
+    {},
+    /\(POST \/login\)\. "b" is no bound: it is in shadow and refuses nothing\.$/,
+  ],
   [
     'a rule that costs nothing',
     one({ cost: [{ ...post, cost: 0 }] }),
