@@ -11,13 +11,15 @@ import { wranglerFor } from './project/root.ts'
 import { routesIn } from './project/wrangler-config.ts'
 import { toJson, toJunit, toText } from './verify/print.ts'
 import { verifyDeployment } from './verify/run.ts'
+import type { KnownRoute } from './verify/sample.ts'
 
 const usage = (
   title: string,
 ) => `Proves that a deployment limits: sends requests to each policy until it refuses them, and checks
 the wait, other spellings of the path, the configuration, the database, the clocks and the address of
 the client. The requests have counters of their own, and Sluice answers them itself. A request that the
-deployment does not cover reaches the app, which is what this command finds: at most one for each policy.
+deployment does not cover reaches the app, which is what this command finds: at most one for each policy
+and route.
 The deployment needs the feature verify() and the variable SLUICE_VERIFY_TOKEN.
 
   ${title} URL [options]
@@ -26,6 +28,9 @@ The deployment needs the feature verify() and the variable SLUICE_VERIFY_TOKEN.
                    which other users of this machine do not see)
   --header TEXT    a header field of every request, as 'name: value'; repeatable
   --origin URL     the app itself, which must not answer without Sluice
+  --path ROUTE     a route of the app, such as /api/things or 'POST /orders', which must be behind the
+                   limiter; repeatable. Without one, a policy for many paths is checked at a path that
+                   is made up
   --policy NAME    check only this policy; repeatable
   --through        send admitted requests on to the app
   --wait DURATION  wait for a refused quota at most this long (default 10s)
@@ -45,6 +50,7 @@ export async function main(args: string[], call: Call): Promise<void> {
       token: text,
       header: texts,
       origin: text,
+      path: texts,
       policy: texts,
       through: { type: 'boolean' },
       wait: { type: 'string', default: '10s' },
@@ -57,13 +63,19 @@ export async function main(args: string[], call: Call): Promise<void> {
   )
   if (!read) return
   const { values, positionals } = read
-  const { origin, policy: only, through = false } = values
+  const { policy: only, through = false } = values
+  const origin = values.origin && addressOf(values.origin)
   const token = values.token ?? process.env.SLUICE_VERIFY_TOKEN?.split(/[\s,]+/)[0]
   const headers = headersOf(values.header ?? [])
   const maxWaitMs = parseDuration(values.wait)
-  const [url] = positionals
+  const url = positionals[0] && addressOf(positionals[0])
+  const paths = (values.path ?? []).map(routeIn)
+  const unread = paths.indexOf(undefined)
   const mistake =
     mistakeIn(url, positionals.length, origin, token) ??
+    (unread < 0
+      ? undefined
+      : `--path: expected a path like /api/things, or 'POST /orders', got ${JSON.stringify(values.path![unread])}`) ??
     (typeof headers === 'string' ? headers : undefined) ??
     (maxWaitMs === undefined
       ? `--wait: expected a duration like "30s", got ${JSON.stringify(values.wait)}`
@@ -88,6 +100,7 @@ export async function main(args: string[], call: Call): Promise<void> {
     headers: headers as Record<string, string>,
     origin,
     through,
+    paths: paths as KnownRoute[],
     maxWaitMs: maxWaitMs!,
     only,
     env: process.env,
@@ -120,6 +133,19 @@ function mistakeIn(
   if (!token) return '--token: expected a token. Or set the variable SLUICE_VERIFY_TOKEN'
   if (token.length < 16) return '--token: expected at least 16 characters'
   return undefined
+}
+
+/** Completes an address without a protocol: of this machine or of a number with `http`. */
+function addressOf(text: string): string {
+  if (/^[a-z][a-z\d+.-]*:\/\//i.test(text) || !/^[\w[]/.test(text)) return text
+  const isPlain = /^(localhost|[^/]*\.localhost|[\d.]+|\[[^\]]*\])(:\d+)?(\/|$)/i.test(text)
+  return `${isPlain ? 'http' : 'https'}://${text}`
+}
+
+/** Reads `/api/things`, or `POST /orders`. */
+function routeIn(text: string): KnownRoute | undefined {
+  const [, method, path] = /^(?:([A-Za-z]+) )?(\/[^\s#]*)$/.exec(text) ?? []
+  return path === undefined ? undefined : { method: method?.toUpperCase(), path }
 }
 
 const isWeb = (text: string) => /^https?:\/\//.test(text) && URL.canParse(text)

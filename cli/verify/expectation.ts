@@ -40,12 +40,12 @@ async function check(
   expectation: Expectation,
   context: PolicyContext,
 ): Promise<Finding> {
-  const { client, config, host, headers, match } = context
+  const { client, config, host, headers, match, known } = context
   const { atMost, inMs } = expectation
   const expected = `${titleOf(expectation)}: at most ${atMost} in ${spanText(inMs)}`
   const alone = asPolicy(config, index)
   const isMeant = createLocalMatcher(alone, `https://${host}`, headers)
-  const sample = await sampleFor(alone.policies[0]!, alone, host, headers, isMeant)
+  const sample = await sampleFor(alone.policies[0]!, alone, host, headers, isMeant, known)
   if ('why' in sample) return unknown(name, `not checked: ${sample.why}`)
   if (!sample.match) return unknown(name, 'not checked: no request of this machine is one of these')
   const { request } = sample

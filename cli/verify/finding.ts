@@ -5,6 +5,8 @@ export interface Finding {
   /** `unknown` if it could not be checked, which is no problem. */
   status: 'ok' | 'problem' | 'unknown'
   text: string
+  /** True for a policy that was proven at a path of this command's choice only, which may be no route of the app. */
+  madeUp?: true
 }
 
 const finding =

@@ -8,7 +8,7 @@ import { type Plan, playRound, type Round } from './round.ts'
 import { sampleFor } from './sample.ts'
 import { checkSpellings } from './spelling.ts'
 import { checkWait } from './wait.ts'
-import { countText, ordinal, uncovered, whyUnmet } from './words.ts'
+import { countText, listed, ordinal, uncovered, whyUnmet } from './words.ts'
 
 /** The result for one policy, with what other checks read. */
 export interface PolicyResult {
@@ -27,10 +27,10 @@ const MAX_ROUNDS = 3
 
 export async function checkPolicy(policy: Policy, context: PolicyContext): Promise<PolicyResult> {
   const { name } = policy
-  const { client, config, host, headers, match } = context
-  const sample = await sampleFor(policy, config, host, headers, match)
+  const { client, config, host, headers, match, known } = context
+  const sample = await sampleFor(policy, config, host, headers, match, known)
   if ('why' in sample) return { finding: unknown(name, `not checked: ${sample.why}`) }
-  const { request } = sample
+  const { request, madeUp, others } = sample
   const first = await client.send(request, { nonce: newNonce(), policy: name })
   const { decision } = first
   if (!decision) return { finding: uncovered(name, first, request, context) }
@@ -38,7 +38,17 @@ export async function checkPolicy(policy: Policy, context: PolicyContext): Promi
   const unfit = unfitness(policy, found, decision, sample.match !== undefined, request)
   if (unfit) return { finding: unfit, decision }
   const deployed = found as Extract<VerifiedPolicy, { applies: true }>
-  return { ...(await prove(policy, request, deployed, context)), decision }
+  const proof = await prove(policy, request, deployed, context)
+  if (proof.finding.status !== 'ok') return { ...proof, decision }
+  for (const other of others) {
+    const answer = await client.send(other, { nonce: newNonce(), policy: name })
+    if (!answer.decision) return { finding: uncovered(name, answer, other, context), decision }
+  }
+  const sent = [request, ...others].map(({ method, path }) => `${method} ${path}`)
+  const isNamed = policy.match.path?.includes(request.path) && others.length === 0
+  if (isNamed) return { ...proof, decision }
+  const text = `${proof.finding.text}; as ${listed(sent)}${madeUp ? ', a path that is made up' : ''}`
+  return { ...proof, finding: { ...proof.finding, text, ...(madeUp && { madeUp }) }, decision }
 }
 
 /** Why the quota cannot be used up. */

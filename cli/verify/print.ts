@@ -4,6 +4,9 @@ import { countText } from './words.ts'
 
 const MARKS = { ok: '✓', problem: '✗', unknown: '–' } as const
 
+const NONE_AT_MADE_UP =
+  'No problem at paths that are made up. A route of the app may still answer before the limiter: name some with --path'
+
 const problemsIn = (findings: Finding[]) =>
   findings.filter(({ status }) => status === 'problem').length
 
@@ -13,7 +16,8 @@ export function toText(findings: Finding[]): string {
     ({ name, status, text }) => `${MARKS[status]} ${name.padEnd(width)}  ${text}`,
   )
   const count = problemsIn(findings)
-  return [...lines, count === 0 ? 'No problem' : countText(count, 'problem')].join('\n')
+  const none = findings.some(({ madeUp }) => madeUp) ? NONE_AT_MADE_UP : 'No problem'
+  return [...lines, count === 0 ? none : countText(count, 'problem')].join('\n')
 }
 
 export const toJson = (url: string, findings: Finding[]): string =>

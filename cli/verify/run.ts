@@ -2,6 +2,7 @@
 import type { Config } from '../../src/core/config/parse.ts'
 import { ANSWER } from '../../src/features/verify/field.ts'
 import type { VerifyReport } from '../../src/features/verify/report.ts'
+import { expectationsOf } from '../../src/lint/expect/options.ts'
 import { checkAddress } from './address.ts'
 import { type Client, createClient, isTooMany, TOO_MANY, TooMany, Unanswered } from './client.ts'
 import { checkClock, checkConfiguration, checkStore, withoutReport } from './deployment.ts'
@@ -11,7 +12,7 @@ import { checkNetworks } from './networks.ts'
 import { checkOrigin } from './origin.ts'
 import { checkPolicy, type PolicyResult } from './policy.ts'
 import type { PolicyContext } from './policy-context.ts'
-import { createLocalMatcher } from './sample.ts'
+import { createLocalMatcher, type KnownRoute, routesOf } from './sample.ts'
 import { checkShared } from './shared.ts'
 import { detailIn } from './words.ts'
 
@@ -27,6 +28,8 @@ export interface VerifyOptions {
   through?: boolean
   /** The longest wait for a refused quota, ms. */
   maxWaitMs: number
+  /** Routes of the app that must be behind the limiter. Defaults to none. */
+  paths?: KnownRoute[]
   /** The names of the policies to check. Defaults to all. */
   only?: string[] | undefined
   /** The variables of this environment. Defaults to none. */
@@ -62,6 +65,7 @@ export async function verifyDeployment(options: VerifyOptions): Promise<Finding[
     host,
     headers,
     match: createLocalMatcher(config, url, headers),
+    known: [...(options.paths ?? []), ...routesOf(expectationsOf(config).output ?? [])],
     maxWaitMs: options.maxWaitMs,
     routes: options.routes ?? [],
     poweredBy: ('headers' in reached && reached.headers.get('x-powered-by')) || '',

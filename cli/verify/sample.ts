@@ -47,8 +47,36 @@ export const quotaOf = (matches: Match[], { name }: Policy): string | undefined 
         .join()
 }
 
+/** A route that the app has. */
+export interface KnownRoute {
+  /** Defaults to those of the policy. */
+  method?: string | undefined
+  path: string
+}
+
+/** The routes that a configuration names in `expect`. */
+export const routesOf = (expected: { request: Condition }[]): KnownRoute[] =>
+  expected.flatMap(({ request: { path = [], method = [undefined] } }) =>
+    path
+      .filter(isExact)
+      .flatMap((one) =>
+        method.filter((name) => name !== 'HEAD').map((name) => ({ method: name, path: one })),
+      ),
+  )
+
+const isExact = (pattern: string) => !/:|\*$/.test(pattern)
+
 /** A request, or why there is none. */
-export type Sample = { request: SampleRequest; match: Match | undefined } | { why: string }
+export type Sample =
+  | {
+      request: SampleRequest
+      match: Match | undefined
+      /** True if the policy applies to no known route, and does not name the path. */
+      madeUp: boolean
+      /** The requests to other known routes that the policy applies to. */
+      others: SampleRequest[]
+    }
+  | { why: string }
 
 /** The most candidates that are compared. */
 const MAX_CANDIDATES = 24
@@ -60,17 +88,31 @@ export async function sampleFor(
   host: string,
   given: Record<string, string>,
   match: LocalMatcher,
+  known: KnownRoute[] = [],
 ): Promise<Sample> {
   const missing = missingFor(policy, config, host, given)
   if (missing) return { why: missing }
-  let best: { request: SampleRequest; match: Match | undefined; others: number } | undefined
-  for (const request of candidates(policy, config, given).slice(0, MAX_CANDIDATES)) {
+  const isOwn = ({ path }: SampleRequest) => policy.match.path?.includes(path.replace(/\?.*/s, ''))
+  const routes = known.flatMap((route) => candidates(policy, config, given, route))
+  const all = await best(policy, [...routes, ...candidates(policy, config, given)], match)
+  const [{ request, match: own }] = all as [(typeof all)[number]]
+  const applied = all.flatMap((one) =>
+    one.match && routes.includes(one.request) ? one.request : [],
+  )
+  const others = applied.filter((one) => one !== request)
+  return { request, match: own, others, madeUp: applied.length === 0 && !isOwn(request) }
+}
+
+/** Some requests with their matches, those with the fewest other policies first. */
+async function best(policy: Policy, requests: SampleRequest[], match: LocalMatcher) {
+  const all = []
+  for (const request of requests.slice(0, MAX_CANDIDATES)) {
     const matches = await match(request)
     const own = matches.find((one) => one.policy.name === policy.name)
     const others = own ? matches.length - 1 : Number.POSITIVE_INFINITY
-    if (!best || others < best.others) best = { request, match: own, others }
+    all.push({ request, match: own, beside: others })
   }
-  return best!
+  return all.sort((one, other) => one.beside - other.beside)
 }
 
 const isHost = (name: string, host: string) =>
@@ -115,11 +157,15 @@ function candidates(
   policy: Policy,
   { apiKeys }: Config,
   given: Record<string, string>,
+  route?: KnownRoute,
 ): SampleRequest[] {
   const { match } = policy
   const key = partsOf(policy)
-  const paths = match.path?.map(pathOf) ?? ['/', '/sluice-verify']
-  const methods = match.method?.filter((one) => one !== 'HEAD') ?? ['GET', 'POST']
+  const paths = route ? [route.path] : (match.path?.map(pathOf) ?? ['/', MADE_UP])
+  const usual = route ? ['GET'] : ['GET', 'POST']
+  const methods = route?.method
+    ? [route.method]
+    : (match.method?.filter((one) => one !== 'HEAD') ?? usual)
   const body = bodyFor(match, key)
   const headers = headersFor(match, key, apiKeys.from)
   if (body !== undefined) headers['content-type'] = 'application/json'
@@ -129,9 +175,12 @@ function candidates(
   return (methods.length > 0 ? methods : ['HEAD']).flatMap((method) => {
     const mayHaveBody = method !== 'GET' && method !== 'HEAD'
     if (body !== undefined && !mayHaveBody) return []
-    return paths.map((path) => ({ method, path: path + query, headers: own, body }))
+    return paths.map((path) => ({ method, path: withQuery(path, query), headers: own, body }))
   })
 }
+
+/** A path that the app hardly has. */
+const MADE_UP = '/sluice-verify'
 
 /** `/users/sluice-verify` for `/users/:id`, `/api/sluice-verify` for `/api/*`. */
 const pathOf = (pattern: string) => pattern.replace(/:\w+|\*$/g, 'sluice-verify')
@@ -165,6 +214,9 @@ function queryFor({ query = [] }: Condition, key: KeyPart[]) {
   return search.size > 0 ? `?${search}` : ''
 }
 
+const withQuery = (path: string, query: string) =>
+  path.includes('?') ? path + query.replace('?', '&') : path + query
+
 function bodyFor({ body = [] }: Condition, key: KeyPart[]): string | undefined {
   const fields = [
     ...parts(key, 'body').map(({ name }) => [name, 'sluice-verify'] as const),
@@ -187,10 +239,15 @@ function bodyFor({ body = [] }: Condition, key: KeyPart[]): string | undefined {
 
 /** Other spellings of a path. Which of them are the same request is for the matcher to say. */
 export function spellings(path: string): string[] {
+  const isRoot = /^\/(\?|$)/.test(path)
+  return [...spelled(path), ...(isRoot ? spelled(path.replace('/', MADE_UP)) : [])]
+}
+
+function spelled(path: string): string[] {
   const [, pathname = path, query = ''] = /^([^?]*)(.*)$/s.exec(path) ?? []
   const letter = /[a-z]/.exec(pathname)
   const encoded = letter && pathname.replace(letter[0], `%${letter[0].charCodeAt(0).toString(16)}`)
-  return [`/${pathname.toUpperCase()}/`, encoded, `${pathname};x=1`]
+  return [`/${pathname.toUpperCase().replace(/^\/$/, '')}/`, encoded, `${pathname};x=1`]
     .filter((one) => typeof one === 'string' && one !== pathname)
     .map((one) => one + query)
 }

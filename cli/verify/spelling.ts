@@ -3,6 +3,7 @@ import type { VerifiedDecision } from '../../src/features/verify/verified.ts'
 import type { Answer, Client } from './client.ts'
 import { isRefusal, type Plan, type Round } from './round.ts'
 import { type LocalMatcher, quotaOf, spellings } from './sample.ts'
+import { listed } from './words.ts'
 
 /** A part of the proof of a policy. */
 export interface Result {
@@ -16,7 +17,7 @@ export async function checkSpellings(
   { nonce, refusal }: Round,
   { client, match }: { client: Client; match: LocalMatcher },
 ): Promise<Result | undefined> {
-  if (!policy.match.path || policy.algorithm === 'concurrency') return undefined
+  if (policy.algorithm === 'concurrency') return undefined
   const quota = quotaOf(await match(request), policy)
   const endsAt = refusal!.receivedAt + (refusal!.decision!.retryAfterMs ?? Number.POSITIVE_INFINITY)
   const same: string[] = []
@@ -47,6 +48,3 @@ const isBefore = ({ decidedAt }: VerifiedDecision, refused: VerifiedDecision) =>
   decidedAt !== undefined &&
   refused.decidedAt !== undefined &&
   decidedAt < refused.decidedAt + (refused.retryAfterMs ?? Number.POSITIVE_INFINITY)
-
-const listed = (all: string[]) =>
-  all.length === 1 ? all[0]! : `${all.slice(0, -1).join(', ')} and ${all.at(-1)}`

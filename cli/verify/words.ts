@@ -7,6 +7,9 @@ import type { PolicyContext } from './policy-context.ts'
 export const countText = (count: number, noun: string): string =>
   `${count} ${noun}${count === 1 ? '' : 's'}`
 
+export const listed = (all: string[]): string =>
+  all.length === 1 ? all[0]! : `${all.slice(0, -1).join(', ')} and ${all.at(-1)}`
+
 /** `1st`, `2nd`, `11th`. */
 export function ordinal(count: number): string {
   const ends = ['th', 'st', 'nd', 'rd']

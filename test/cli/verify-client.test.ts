@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { createServer, type RequestListener } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createClient, newNonce } from '../../cli/verify/client.ts'
 import { checkOrigin } from '../../cli/verify/origin.ts'
 import { type VerifyOptions, verifyDeployment } from '../../cli/verify/run.ts'
@@ -10,6 +10,7 @@ import { parseConfig } from '../../src/core/config/parse.ts'
 import { inGateway } from '../../src/features/in-gateway.ts'
 import { verify } from '../../src/features/verify/index.ts'
 import { rateLimiter } from '../../src/hosts/node/node.ts'
+import { sluice } from '../support/dev-command.ts'
 import { configOf, listen, useDatabase } from '../support/node-servers.ts'
 
 const TOKEN = 'a-token-to-verify-with'
@@ -40,6 +41,39 @@ function startApp(use = [verify()]) {
 }
 
 const plainOptions = { policies: [policy] }
+
+describe('the address on the command line', () => {
+  const run = (...args: string[]) =>
+    sluice(['verify', ...args, '--token', TOKEN], { env: { SLUICE_VERIFY_TOKEN: TOKEN } })
+
+  test('An address without a protocol is that of a server of this machine, also for --origin.', async () => {
+    const { url } = startApp()
+    const { port } = new URL(await url)
+    for (const address of [`localhost:${port}`, `127.0.0.1:${port}`]) {
+      const { stdout, stderr } = await run(address, '--origin', address)
+      expect(stderr).toBe('')
+      expect(stdout).toMatch(/^✓ origin +http:\/\/\S+ answers through Sluice$/m)
+    }
+  })
+
+  test.each([
+    [['example.invalid:1'], 'https://example.invalid:1'],
+    [['[::1]:1'], 'http://[::1]:1'],
+  ])('The protocol of %j is that of %s.', async (args, shown) => {
+    expect((await run(...args)).stderr).toContain(`${shown} is not answered`)
+  })
+
+  test.each([
+    [['ftp://127.0.0.1'], 'expected an address that begins with https://'],
+    [['http://127.0.0.1', '--path', 'api/things'], '--path: expected a path like /api/things'],
+    [['http://127.0.0.1', '--path', 'POST  /x'], '--path: expected a path like /api/things'],
+    [['http://127.0.0.1', '--path', '/x#y'], '--path: expected a path like /api/things'],
+  ])('The arguments %j are a mistake that is explained.', async (args, text) => {
+    const { code, stderr } = await run(...args)
+    expect(code).toBe(1)
+    expect(stderr).toContain(text)
+  })
+})
 
 test('A redirect to another address names that address.', async () => {
   const url = await start((_, response) =>

@@ -4,6 +4,7 @@ import express from 'express'
 import fastify from 'fastify'
 import { startBridge } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { toText } from '../../../cli/verify/print.ts'
 import { type VerifyOptions, verifyDeployment } from '../../../cli/verify/run.ts'
 import type { JsonConfig } from '../../../dev/any-config.ts'
 import { parseConfig } from '../../../src/core/config/parse.ts'
@@ -231,6 +232,65 @@ test('An Express app that mounts the limiter after its routes is found.', async 
     ),
   )
 })
+
+/** An app whose route /api/things is in front of the limiter. */
+async function startHalfCovered(options: Options) {
+  const app = express()
+  app.get('/api/things', (_, response) => void response.send('ok'))
+  app.use(rateLimiter(options))
+  return listen(createServer(app))
+}
+
+test.each([{}, { path: '/api/*' }, { path: '/api/:kind' }])(
+  'A route that an app answers before the limiter of a policy %j is found by its path, and without one the report is no clean one.',
+  async (match) => {
+    const options = appConfig({ policies: [{ name: 'api', limit: 8, window: '1h', match }] })
+    const url = await startHalfCovered(options)
+    const parsed = parseConfig(options, inGateway)
+    const findings = await verifyDeployment({ url, token: TOKEN, config: parsed, maxWaitMs: 1 })
+    expect(findings[0]!.text).toMatch(/; as GET \/\S*, a path that is made up$/)
+    expect(toText(findings)).toMatch(/\nNo problem at paths that are made up\. .* --path$/)
+    const text =
+      'api: not limited: GET /api/things answers 200 without Sluice. The app answers before'
+    const paths = [{ path: '/api/others' }, { path: '/api/things' }]
+    expect(await problemsOf(url, { paths }, options)).toEqual([expect.stringContaining(text)])
+    const expected = { request: { path: '/api/things', method: 'GET' }, atMost: 8, in: '1h' }
+    const named = { ...options, expect: expected } as Options
+    expect(await problemsOf(url, {}, named)).toEqual(
+      expect.arrayContaining([expect.stringContaining(text)]),
+    )
+  },
+)
+
+test('A route of an app behind the limiter is proven by its path.', async () => {
+  const options = appConfig({
+    policies: [{ name: 'api', limit: 8, window: '1h', match: { path: '/api/*' } }],
+  })
+  const findings = await verifyDeployment({
+    ...{ url: await startExpress(options), token: TOKEN, maxWaitMs: 1 },
+    config: parseConfig(options, inGateway),
+    paths: [{ path: '/api/things' }, { method: 'POST', path: '/api/orders' }, { path: '/other' }],
+  })
+  expect(findings[0]!.text).toMatch(/; as GET \/api\/things and POST \/api\/orders$/)
+  expect(toText(findings)).toMatch(/\nNo problem$/)
+})
+
+test.each<[string, (path: string) => boolean]>([
+  ['//', (path) => path.startsWith('//')],
+  ['upper case', (path) => /[A-Z]/.test(path)],
+  [';x=1', (path) => path.includes(';')],
+  ['an escaped letter', (path) => path.includes('%')],
+])(
+  'A server that routes %s past the limiter of a policy without a path is found.',
+  async (_, goesAround) => {
+    const own = { ...config, policies: [policies[0]!] }
+    const { url, origin } = await start(own)
+    const front = await startFront({ to: (path) => (goesAround(path) ? origin.url : url) })
+    expect(await problemsOf(front, {}, own)).toEqual([
+      expect.stringMatching(/^all: \S+ is answered without Sluice, and \/\S* is limited/),
+    ])
+  },
+)
 
 test('A Fastify app whose limiter is in a plugin beside the routes is found.', async () => {
   const options = appConfig()
