@@ -1,7 +1,6 @@
 -- The driver: decides whole requests, each against all of its limits, in one call. README.md is the reference for
 -- KEYS, ARGV, the reply and the records. The driver does all I/O except that of logs, slots and stored replies, in
 -- three steps: load (the clock and the records), decide (on texts only), store (one SET for each changed record).
--- At the marks with `@`, the script of a limiter with turns() has the parts of waits.lua.
 
 -- Load.
 
@@ -65,7 +64,7 @@ for index = first + 1, #ARGV do
   -- except for fixed windows.
   local most = mode == 'debt' and 3002399751580330 -- 2^53 / 3
   local charges = mode == 'take' or mode == 'refund' or most or mode == 'follow' and passed
-  local overrides
+  local overrides, lines
   if special then
     if operates[mode] then
       operate(mode, request, records, changed, now)
@@ -73,8 +72,10 @@ for index = first + 1, #ARGV do
     if string.find(request, ':override,', 1, true) then
       request, overrides = in_force(request, records, now)
     end
+    if string.find(request, ':line,', 1, true) then
+      request, lines = in_line(request, records, now)
+    end
   end
-  -- @request
 
   -- The limits of a request are charged together or not at all: each is charged at once, and undone if a later one
   -- refuses. Then `undo` has the records before the request, `unchanged` their `changed`, and `uncharged` is the reply.
@@ -88,11 +89,13 @@ for index = first + 1, #ARGV do
     place = behind_limit
     local is_last = place > #request
     local record = records[key]
-    -- @limit
     if algorithm == 'penalty' then
       local row = { key = key, tag = tag, after = limit, within = window, ban = option + 0, most = cost }
       row.rest, row.refused = penalty(record, row, false, now), not fits
       admitted = admitted and row.rest == 0
+      if lines and row.rest > 0 then
+        lines.ends = true -- no turn ends a ban
+      end
       penalties = penalties or {}
       penalties[#penalties + 1] = row
     else
@@ -164,6 +167,9 @@ for index = first + 1, #ARGV do
         end
       end
       admitted = admitted and fits
+      if lines and not fits and not lines[key .. tag] then
+        lines.ends = true -- a limit without a line refuses at once
+      end
       local mark = fits and '+' or '-'
       if charged and not is_last then
         uncharged = uncharged or reported
@@ -186,7 +192,10 @@ for index = first + 1, #ARGV do
   for number = 1, admitted and writes and #writes or 0 do
     writes[number]()
   end
-  -- @decided
+  if lines then
+    local places, is_no_refusal = stand(lines, mode, admitted, records, changed, now)
+    reported, charges = places .. reported, charges and not is_no_refusal
+  end
   if penalties then
     reported = reported .. judge(penalties, charges, records, changed, now)
   end

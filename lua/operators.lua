@@ -17,6 +17,8 @@ if special then
         elseif algorithm == 'override' and sizes then
           record = without_state(record, tag)
         end
+      elseif algorithm == 'line' then
+        record = without_state(record, tag)
       elseif algorithm == 'penalty' then
         local ban_tag = sub(tag, 1, -2) .. '-ban:'
         record = without_state(record, tag)

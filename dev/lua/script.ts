@@ -20,18 +20,13 @@ const FEATURES = Object.fromEntries(
     'concurrency',
     'distinct',
     'idempotency',
+    'line',
     'operators',
     'override',
     'penalty',
-    'places',
     'sliding_log',
-    'waits',
   ].map((name) => [name, [name]]),
 )
-
-/** Parts that are lists of texts: between those of `decide` there is room for those of `waits`. */
-const LISTS = ['decide', 'waits']
-const MARK = /^ *-- @\w+$/gm
 
 /** The module that contains the script. `npm run lua` writes it. */
 export const moduleFile = new URL(
@@ -63,13 +58,10 @@ export function luaParts(edit = unchanged): Record<keyof typeof PARTS | 'flag', 
 export function scriptModule(edit = unchanged): string {
   const { flag, ...parts } = luaParts(edit)
   // All files are shortened together, so that they use the same short names.
-  const marked = Object.values(parts).map((text) => text.replace(MARK, '$mark'))
-  const short = minify(marked.join('$part\n')).split('$part\n')
-  const texts = Object.keys(parts).map((name, index): [string, string] => {
-    const [first, ...others] = short[index]!.split('$mark\n')
-    const text = LISTS.includes(name) ? (first ? [first, ...others] : others) : first
-    return [name, JSON.stringify(text)]
-  })
+  const short = minify(Object.values(parts).join('$part\n')).split('$part\n')
+  const texts = Object.keys(parts).map(
+    (name, index) => [name, JSON.stringify(short[index])] as const,
+  )
   const core = texts.filter(([name]) => name in PARTS)
   const features = texts.filter(([name]) => name in FEATURES)
   return `// Generated from lua/ by \`npm run lua\`.
@@ -80,15 +72,12 @@ export const lua = {
 ${core.map(([name, text]) => `  ${name}: ${text},`).join('\n')}
 }
 ${features.map(([name, text]) => `\nexport const ${name} = ${text}\n`).join('')}
-/**
- * The general script, with the parts of features.
- * @param decide the driver in pieces
- */
-export const generalScript = (parts: readonly { text: string }[], decide = lua.decide) =>
+/** The general script, with the parts of features. */
+export const generalScript = (parts: readonly { text: string }[]) =>
   [lua.flag, ${Object.keys(PARTS)
     .slice(0, -2)
     .map((name) => `lua.${name}`)
-    .join(', ')}, ...parts.map(({ text }) => text), ...decide].join('')
+    .join(', ')}, ...parts.map(({ text }) => text), lua.decide].join('')
 `
 }
 

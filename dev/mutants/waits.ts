@@ -1,95 +1,101 @@
 import { type Mutant, mutantsOf } from './mutant.ts'
 
-const lua = mutantsOf('lua/waits.lua', 'test/script')
-const places = mutantsOf('lua/places.lua', 'test/script')
-const twin = mutantsOf('src/features/turns/object.ts', 'test/script')
-const calls = mutantsOf('src/features/turns/calls.ts', 'test/script')
-const hold = mutantsOf('src/features/turns/hold.ts', 'test/unit/features/turns')
-const objects = mutantsOf('src/features/turns/objects.ts', 'test/unit/features/turns')
-const numbers = mutantsOf('src/features/turns/waits.ts', 'test/script')
+const lua = mutantsOf('lua/line.lua', 'test/script')
+const twin = mutantsOf('src/stores/durable-objects/line.ts', 'test/script')
+const wait = mutantsOf('src/features/turns/wait.ts', 'test/unit/features/turns')
+const room = mutantsOf('src/features/turns/room.ts', 'test/unit/features/turns')
 
-/** Faults in the waits of requests. */
+/** Faults in the lines of requests that wait. */
 export const waitsMutants: Mutant[] = [
   lua(
-    'a place is not after the last one that was given',
-    'row.own = at and math.max(at, last or now)',
-    'row.own = at',
+    'a request does not leave the units of earlier ones free',
+    "option = format('%d', option - row.ahead)",
+    "option = format('%d', option)",
     'wait',
   ),
   lua(
-    'a place beyond the wait is charged',
-    'place and place <= now + waits and place or false',
-    'place or false',
+    'a request whose turn is too late gets a ticket',
+    'waits and row.turn and row.turn <= row.left',
+    'waits and row.turn',
     'wait',
   ),
   lua(
-    'no line is kept',
-    'if admitted and record and at > now then',
-    'if admitted and record and at < now then',
+    'a ticket ends with its turn',
+    'now + row.turn + GRACE\n      local record = with_ticket',
+    'now + row.turn\n      local record = with_ticket',
     'wait',
   ),
-  lua('a log expires too early', 'now, room = at, room + at - now', 'now, room = at, room', 'wait'),
-  places(
-    'a log has room before its newest entry',
-    'now + math.max(retry_after, reset_after - window)',
-    'now + retry_after',
+  lua(
+    'a request that is refused elsewhere gets a ticket',
+    'not admitted and not rows.ends',
+    'not admitted',
     'wait',
   ),
-  twin('an object moves no line', 'if (line && place! > now)', 'if (line && place! < now)', 'wait'),
-  calls(
-    'a full isolate asks for places',
-    'const wait = isFull ? 0 : longestWait(request.limits)',
-    'const wait = longestWait(request.limits)',
+  lua(
+    'a request has a ticket in a line that has room',
+    'waits and not full and row.turn > 0 and',
+    'waits and not full and',
     'wait',
   ),
-  numbers(
-    'a limit refuses with the time of another charge',
-    'retryAfterMs: Math.max(waitMs, bannedForMs)',
-    'retryAfterMs: bannedForMs',
+  lua(
+    'a request that asks again comes last',
+    'row.since = now - waited',
+    'row.since = now',
     'wait',
   ),
-  hold(
-    'a place that is given up is not refunded',
-    'if (charge) requests.push(',
-    'if (!charge) requests.push(',
+  lua(
+    'a request with a smaller floor stands behind the others',
+    'if capacity + 0 >= row.capacity and since',
+    'if since',
+    'wait',
+  ),
+  mutantsOf('lua/operators.lua', 'test/script')(
+    'a reset leaves the line',
+    "elseif algorithm == 'line' then",
+    "elseif algorithm == 'lines' then",
+    'wait',
+  ),
+  mutantsOf('lua/decide.lua', 'test/script')(
+    'a request that waits is counted towards a ban',
+    'places .. reported, charges and not is_no_refusal',
+    'places .. reported, charges',
+    'wait',
+  ),
+  twin(
+    'an object forgets who came first',
+    'time < since || (time === since && !isBehind)',
+    'time < since',
+    'wait',
+  ),
+  wait(
+    'a request waits for a limit that has no wait',
+    'if (!waits(limit) || bannedForMs',
+    'if (bannedForMs',
     'turns',
   ),
-  hold(
-    'a place is refunded that a repeated call goes on with',
-    'if (!options.idempotency) {',
-    'if (options) {',
-    'edges',
+  wait(
+    'a client that has gone keeps its place',
+    '          leave()\n          break\n        }\n        waitedMs',
+    '          break\n        }\n        waitedMs',
+    'turns',
   ),
-  hold('a repeated call waits again', 'reply.replayed ?', '!reply ?', 'edges'),
-  objects('without room, a limit that has no wait gets one', 'waits(limit) ?', 'limit ?', 'edges'),
-  hold(
-    'each store holds for the wait of its own limits',
-    'limits.length > 0 && waitMs >',
-    'limits.length < 0 && waitMs >',
-    'edges',
+  wait('a repeated call waits again', '!reply.replayed && !(await', '!(await', 'edges'),
+  wait(
+    'without room a request waits',
+    'turnMs === undefined || guest.isFull',
+    'turnMs === undefined',
+    'turns',
   ),
-  hold(
-    'a shadow policy tells when to come back',
-    "limits.filter(({ mode }) => mode === 'enforce')",
-    'limits.filter(({ mode }) => mode)',
-    'edges',
+  room(
+    'a request that asks has no place in the room',
+    'if (!full) guests.add(guest)',
+    'if (full) guests.add(guest)',
+    'turns',
   ),
   mutantsOf('src/core/decide/denial-cache.ts', 'test/unit/features/turns')(
-    'a refusal is cached until its place',
+    'a refusal is cached until its turn',
     'const untilPlaceMs = retryAfterMs - (policy.wait ?? 0)',
     'const untilPlaceMs = retryAfterMs',
-    'turns',
-  ),
-  mutantsOf('src/core/connection/store.ts', 'test/unit/features/turns')(
-    'a place in a log is refunded before its time',
-    "!(waitMs && terms.algorithm === 'sliding-log')",
-    "!(waitMs && terms.algorithm === 'concurrency')",
-    'edges',
-  ),
-  hold(
-    'a client that has gone is served',
-    'isStill ? { ...after(outcome, waitMs), mark: told(restMs) } : giveUp()',
-    '{ ...after(outcome, waitMs), mark: told(restMs) }',
     'turns',
   ),
 ]

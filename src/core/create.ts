@@ -131,7 +131,7 @@ export function createParts(
   // Durable Objects replace the database and its batching.
   const own = config.store?.own as OwnStore<Store> | undefined
   const all = { ...config, ...stages, ...own }
-  const { clock, namespace, hashKeys, observer, wrap, spread, lua, calls, hold, nameValues } = all
+  const { clock, namespace, hashKeys, observer, wrap, spread, lua, waiting, nameValues } = all
   const names = databasesOf(config)
   const { askShield } = stages
   const onStoreError: LimiterParts['onStoreError'] = ({ code, message, store }) => {
@@ -153,7 +153,6 @@ export function createParts(
         lua,
         onReload: () => log('script-reloaded', '', 'the script was lost and reloaded', name),
         observer,
-        calls,
       })
     const store = wrap ? wrap(upstash as UpstashStore) : upstash
     const named = (error: StoreError) => onStoreError(name ? error.from(name) : error)
@@ -180,12 +179,13 @@ export function createParts(
     }
     const databases = names.map((name) => databaseOf(env, name, found.get(name), fallback))
     const stores = databases.map(({ store }) => store)
-    const store = spread ? spread(stores, onRefund) : stores[0]!
+    const all = spread ? spread(stores, onRefund) : stores[0]!
+    const store = waiting ? waiting.watch(all) : all
     const hash = hashedSubjects(secret)
     const nameSubject = hashKeys ? hash : plainSubjects(secret)
     const observed = observer && { observer, hash }
     const naming = { nameSubject, nameValues }
-    return { store, databases, ...naming, denialCache, onStoreError, observed, hold }
+    return { store, databases, ...naming, denialCache, onStoreError, observed, waiting }
   }
 
   function hasChanged(given: Record<string, unknown>): boolean {

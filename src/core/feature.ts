@@ -7,10 +7,10 @@ import type { Config } from './config/parse.ts'
 import type { Algorithms } from './connection/algorithms/index.ts'
 import type { OnRefund, Store } from './connection/store.ts'
 import type { ScriptPart } from './connection/upstash/part.ts'
-import type { MakeCalls, UpstashOptions, UpstashStore } from './connection/upstash/upstash.ts'
+import type { UpstashOptions, UpstashStore } from './connection/upstash/upstash.ts'
 import type { NameValues } from './decide/limit.ts'
 import type { Observer } from './decide/observer.ts'
-import type { DeployedParts, HoldRequest, Rules } from './decide/question.ts'
+import type { DeployedParts, Rules, Waiting } from './decide/question.ts'
 import type { Metering } from './decide/settle.ts'
 import type { VerifyStages } from './decide/verified.ts'
 import type { Endpoint } from './endpoint.ts'
@@ -49,10 +49,8 @@ export interface Stages extends MatchStages, RefusalStages, VerifyStages {
   layer?: (store: Store, options: { maxBytes: number }) => Store
   /** Wraps the layers of one database, inside of the deadline. It sees the reply to each call, also a late one. */
   watch?: (store: Store, database: WatchedDatabase) => Store
-  /** Makes calls to Redis that the store does not know. */
-  calls?: MakeCalls
-  /** Holds an admitted request until its turn. */
-  hold?: HoldRequest
+  /** Lets requests wait for their turn. */
+  waiting?: Waiting
   /** Wraps the store that sends the commands: the innermost layer. */
   wrap?: (store: UpstashStore) => Store
   /** Makes one store of those of all databases, which are in the order of `databases`. The outermost layer. */

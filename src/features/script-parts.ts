@@ -1,4 +1,4 @@
-/** The general script with the parts of all features but those of turns, which need a script of their own. For tools, not for Workers. */
+/** The general script with the parts of all features. For tools, not for Workers. */
 import { apart } from '../core/connection/upstash/apart.ts'
 import type { Codec, ScriptPart } from '../core/connection/upstash/part.ts'
 import {
@@ -11,6 +11,7 @@ import { penalties } from './bans/part.ts'
 import { slots } from './concurrency/part.ts'
 import { values } from './distinct/part.ts'
 import { limitsOfOperators } from './overrides/part.ts'
+import { lines } from './turns/part.ts'
 
 export const allParts: readonly ScriptPart[] = [
   apart,
@@ -19,6 +20,7 @@ export const allParts: readonly ScriptPart[] = [
   { text: idempotency },
   { text: operators },
   limitsOfOperators,
+  lines,
   penalties,
   { text: sliding_log },
 ]

@@ -1,14 +1,13 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Limit, StoreReply, StoreRequest } from '../../src/core/connection/store.ts'
-import { decideWaits } from '../../src/features/turns/object.ts'
+import type { Limit, StoreReply, StoreRequest, Ticket } from '../../src/core/connection/store.ts'
+import { decideList } from '../../src/stores/durable-objects/decide.ts'
 import { memoryParts } from '../../src/stores/durable-objects/memory-parts.ts'
-import { TurnModel } from '../model/turns.ts'
 import { property } from '../support/law.ts'
 import type { Counting } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
 import { newSubject } from '../support/subjects.ts'
-import { modelLimits, turnSchedule, turnStart } from '../support/turns.ts'
+import { turnStart as start, type TurnSchedule, turnSchedule } from '../support/turns.ts'
 import { limit, waitingStore } from '../support/waits.ts'
 
 const server = useServer()
@@ -16,12 +15,12 @@ const store = waitingStore(server)
 
 const kinds: Counting[] = ['fixed-window', 'sliding-window', 'sliding-log', 'token-bucket']
 
-/** A policy of a schedule, with a wait or without, and what other features add. */
+/** What other features add to a policy of a schedule, which has a wait or not. */
 interface Extra {
   wait: number | undefined
   penalty: boolean
   override: boolean
-  floor: boolean
+  floor: 0 | 1
 }
 
 const extras = fc.array(
@@ -29,181 +28,94 @@ const extras = fc.array(
     wait: fc.option(fc.integer({ min: 1, max: 80 }), { nil: undefined, freq: 3 }),
     penalty: fc.boolean(),
     override: fc.boolean(),
-    floor: fc.boolean(),
+    floor: fc.constantFrom(0 as const, 1 as const),
   }),
   { minLength: 4, maxLength: 4 },
 )
 
 type Decide = (requests: StoreRequest[], now: number) => StoreReply | Promise<StoreReply>
-
-interface Step {
-  now: number
-  limits: Limit[]
-  reply: StoreReply
-  isGivenUp: boolean
+interface Schedule {
+  schedule: TurnSchedule
+  extra: Extra[]
+  others: (string | undefined)[]
 }
 
-const placeOf = ({ reply: { states, decidedAt } }: Step) =>
-  Math.max(decidedAt, ...states[0]!.map(({ waitMs = 0 }) => decidedAt + waitMs))
-const isAdmitted = ({ states }: StoreReply) => states[0]!.every(({ allowed }) => allowed)
+const schedules = (algorithms: Counting[], back = 0): fc.Arbitrary<Schedule> =>
+  fc.record({
+    schedule: turnSchedule(algorithms, back),
+    extra: extras,
+    /** What else happens at each step. */
+    others: fc.array(fc.constantFrom('peek', 'refund', 'reset', 'full', 'again', undefined), {
+      minLength: 40,
+      maxLength: 40,
+    }),
+  })
 
-/** Plays a schedule. Requests that wait may give their places up, as the isolate does. */
+/** Plays a schedule of requests that come, ask again and leave. Returns all replies. */
 async function play(
-  { policies, steps }: { policies: Omit<Limit['terms'], 'localShare'>[]; steps: Steps },
-  extra: Extra[],
+  { schedule: { policies, steps }, extra, others }: Schedule,
   subject: string,
   decide: Decide,
-): Promise<Step[]> {
-  let now = turnStart
-  const done: Step[] = []
-  const terms = policies.map((one, index) => ({
-    ...one,
-    localShare: 1,
-    wait: extra[index]!.wait,
-  }))
-  for (const { wait, costs, longest, abandoned } of steps) {
-    now += wait
-    const given = done.at(-abandoned)
-    // Only a request that waits can give its place up.
-    if (abandoned > 0 && given && !given.isGivenUp && placeOf(given) > Math.max(now, given.now)) {
-      given.isGivenUp = true
-      const refunds = given.limits.flatMap((limit, index): StoreRequest | [] => {
-        const { waitMs, decidedAt = given.reply.decidedAt } = given.reply.states[0]![index]!
-        if (limit.cost === 0 || (waitMs && limit.terms.algorithm === 'sliding-log')) return []
-        return { mode: 'refund', limits: [limit], decidedAt }
-      })
-      if (refunds.length > 0) await decide(refunds, now)
-    }
-    const limits = terms.map((own, index): Limit => {
-      const { penalty, override, floor } = extra[index]!
+): Promise<StoreReply[]> {
+  let now = start
+  const replies: StoreReply[] = []
+  const taken: { request: { mode: 'take'; limits: Limit[]; ticket: Ticket }; at: number }[] = []
+  const limitsOf = (costs: number[]) =>
+    policies.map((terms, index): Limit => {
+      const { wait, penalty, override, floor } = extra[index]!
       return {
         subject,
-        terms: own,
+        terms: { ...terms, localShare: 1, wait },
         cost: costs[index]!,
-        ...(floor && { floor: 1 }),
+        ...(floor && { floor }),
         ...(override && { override: { share: 0, scalesBurst: true } }),
         ...(penalty && {
           penalty: { tag: `ban${index}`, after: 2, withinMs: 50, banMs: 20, maxMs: 60 },
         }),
       }
     })
+  for (const [index, { wait, costs, longest, abandoned }] of steps.entries()) {
+    now += wait
+    const other = others[index]
+    const earlier = taken.at(-Math.max(1, abandoned))
+    const limits = limitsOf(costs)
+    const ticket = { id: `r${index}`, leftMs: longest, waitedMs: 0 }
+    const take = { mode: 'take' as const, limits, ticket: { ...ticket, isFull: other === 'full' } }
+    const list: StoreRequest[] = [take, { mode: 'follow', limits }]
+    if (other === 'peek') list.push({ mode: 'peek', limits })
+    if (other === 'refund') list.push({ mode: 'refund', limits, decidedAt: now - wait })
+    if (other === 'reset') list.push({ mode: 'reset', limits })
+    if (abandoned > 0 && earlier) list.push({ ...earlier.request, mode: 'leave' })
+    else if (other === 'again' && earlier) {
+      const waitedMs = Math.max(0, now - earlier.at)
+      const again: Ticket = { ...earlier.request.ticket!, waitedMs }
+      list.unshift({ ...earlier.request, ticket: again })
+    }
     if (longest === 60 && limits.some(({ override }) => override)) {
       const changed = limits.filter(({ override }) => override)
-      await decide([{ mode: 'override', limits: changed, units: 2, forMs: 30 }], now)
+      list.push({ mode: 'override', limits: changed, units: 2, forMs: 30 })
     }
-    const reply = await decide(
-      [
-        { mode: 'take', limits },
-        { mode: 'follow', limits },
-      ],
-      now,
-    )
-    done.push({ now, limits, reply, isGivenUp: false })
+    replies.push(await decide(list, now))
+    taken.push({ request: take, at: now })
   }
-  return done
+  return replies
 }
-type Steps = { wait: number; costs: number[]; longest: number; abandoned: number }[]
-
-const arbitrary = (algorithms: Counting[], back = 0) =>
-  fc.record({ schedule: turnSchedule(algorithms, back), extra: extras })
 
 for (const [name, algorithms] of [
   ...kinds.map((kind): [string, Counting[]] => [kind, [kind]]),
   ['all', kinds] as [string, Counting[]],
 ]) {
   property(
-    `A request that may wait is decided as the state machine of an object decides it (${name}).`,
-    arbitrary(algorithms, 20),
-    async ({ schedule, extra }) => {
-      const onRedis = await play(schedule, extra, newSubject(), store.decide)
+    `Redis and an object decide requests that wait alike, with bans, floors, limits of operators, refunds and a clock that moves back (${name}).`,
+    schedules(algorithms, 20),
+    async (schedule) => {
+      const onRedis = await play(schedule, newSubject(), store.decide)
       const parts = memoryParts()
-      const inMemory = await play(schedule, extra, 's', (requests, now) => ({
+      const inMemory = await play(schedule, 's', (requests, now) => ({
         decidedAt: now,
-        states: decideWaits(parts, requests, now),
+        states: decideList(parts, requests, now),
       }))
-      onRedis.forEach(({ reply }, index) => {
-        expect(reply).toEqual(inMemory[index]!.reply)
-      })
-    },
-  )
-}
-
-/** The upper bound of the units of any half-open interval of one window, as in bounds.test.ts. */
-const bounds: Record<Counting, (terms: { limit: number; burst: number }) => number> = {
-  'fixed-window': ({ limit }) => 2 * limit,
-  'sliding-window': ({ limit }) => 2 * limit - 1,
-  'sliding-log': ({ limit }) => limit,
-  'token-bucket': ({ burst, limit }) => burst + limit - 1,
-}
-const waiting: Extra = { wait: 60, penalty: false, override: false, floor: false }
-
-for (const kind of kinds) {
-  property(
-    `What goes on in a window stays within the bound, with waits, abandoned places, debts and a clock that moves back (${kind}).`,
-    fc.record({
-      schedule: turnSchedule([kind], 20),
-      debts: fc.array(fc.integer({ min: 0, max: 3 })),
-    }),
-    async ({ schedule, debts }) => {
-      const [terms] = schedule.policies
-      let calls = 0
-      const steps = await play(schedule, [waiting], newSubject(), async (requests, now) => {
-        const reply = await store.decide(requests.slice(0, 1), now)
-        const units = debts[calls++] ?? 0
-        const { limits, mode } = requests[0]!
-        if (mode !== 'take' || units === 0) return reply
-        const debt: StoreRequest = { mode: 'debt', limits: [{ ...limits[0]!, cost: units }] }
-        await store.decide([debt], now)
-        return reply
-      })
-      let latest = 0
-      const sent = steps.flatMap((step) => {
-        if (!isAdmitted(step.reply) || step.isGivenUp || step.limits[0]!.cost === 0) return []
-        latest = Math.max(latest, placeOf(step))
-        return [{ time: latest, units: step.limits[0]!.cost }]
-      })
-      for (const { time: from } of sent) {
-        const inside = sent.filter(({ time }) => time >= from && time < from + terms!.windowMs)
-        const units = inside.reduce((sum, one) => sum + one.units, 0)
-        expect(units).toBeLessThanOrEqual(bounds[kind](terms!))
-      }
-    },
-  )
-
-  property(
-    `Requests go on in the order of arrival, at the places that the oracle gives (${kind}).`,
-    turnSchedule([kind]),
-    async ({ policies, steps }) => {
-      const alike = steps.map((step) => ({ ...step, costs: [1] }))
-      const played = await play(
-        { policies, steps: alike },
-        [waiting],
-        newSubject(),
-        (requests, now) => store.decide(requests.slice(0, 1), now),
-      )
-      const model = new TurnModel()
-      let last = 0
-      for (const [index, step] of played.entries()) {
-        const given = played[index - alike[index]!.abandoned]
-        const isGivenUp =
-          alike[index]!.abandoned > 0 && given?.isGivenUp && placeOf(given) > step.now
-        if (isGivenUp && kind !== 'sliding-log') {
-          model.abandon(modelLimits(policies, [1]), BigInt(placeOf(given)), BigInt(step.now))
-          given.isGivenUp = false // once
-        }
-        const place = model.take(modelLimits(policies, [1]), BigInt(step.now), 60n)
-        const [state] = step.reply.states[0]!
-        if (place !== null && Number(place) - step.now <= 60) {
-          expect(placeOf(step)).toBe(Number(place))
-          expect(placeOf(step)).toBeGreaterThanOrEqual(last)
-          last = placeOf(step)
-        } else {
-          expect(state).toMatchObject({
-            allowed: false,
-            retryAfterMs: place === null ? null : Number(place) - step.now,
-          })
-        }
-      }
+      expect(onRedis).toEqual(inMemory)
     },
   )
 }
@@ -217,79 +129,134 @@ const spaced = (wait: number | undefined, tag = 't') => ({
   align: 'first-request' as const,
   wait,
 })
-const take = (limits: Limit[], now = turnStart) => store.decide([{ mode: 'take', limits }], now)
 
-test('A refusal by a limit without a wait charges nothing, also no place.', async () => {
-  const subject = newSubject()
-  const limits = () => [limit(subject, spaced(2_000)), limit(subject, spaced(undefined, 'u'))]
-  await take(limits())
-  const { states } = await take(limits())
-  expect(states[0]!.map(({ allowed }) => allowed)).toEqual([true, false])
-  expect((await take([limits()[0]!])).states[0]![0]!.waitMs).toBe(100)
-})
+/** A request that waits at most `leftMs`. */
+function waiting(limits: Limit[], id: string, leftMs = 5_000) {
+  const ask = async (
+    at: number,
+    mode: 'take' | 'peek' | 'leave' | 'reset' = 'take',
+    extra = {},
+  ) => {
+    const now = start + at
+    const ticket = { id, leftMs: leftMs - at, waitedMs: at, ...extra }
+    const { states } = await store.decide([{ mode, limits, ticket }], now)
+    return states[0]!.map(({ allowed, retryAfterMs }) => (allowed ? 'passes' : retryAfterMs))
+  }
+  return ask
+}
 
-test('Limits of one subject are charged at one time, and those of another subject at their own.', async () => {
-  const [one, other] = [newSubject(), newSubject()]
-  const second = { ...spaced(1_000, 'u'), limit: 5 }
-  const limits = [
-    limit(one, spaced(1_000)),
-    limit(one, second),
-    limit(other, { ...spaced(1_000), burst: 9 }),
-  ]
-  await take(limits)
-  const { states } = await take(limits)
-  expect(states[0]!.map(({ waitMs }) => waitMs)).toEqual([200, 200, undefined])
-})
-
-test('The shortest wait of the limits counts.', async () => {
-  const subject = newSubject()
-  const limits = [limit(subject, spaced(99)), limit(subject, { ...spaced(5_000, 'u'), limit: 99 })]
-  await take(limits)
-  expect((await take(limits)).states[0]![0]).toMatchObject({ allowed: false, retryAfterMs: 100 })
-})
-
-test('Lists of one call wait one after the other, and the others are decided as ever.', async () => {
-  const [one, other] = [newSubject(), newSubject()]
-  const lists: StoreRequest[][] = [
-    [{ mode: 'take', limits: [limit(one, spaced(5_000))] }],
-    [{ mode: 'take', limits: [limit(other, spaced(undefined))] }],
-    [{ mode: 'take', limits: [limit(one, spaced(5_000))] }],
-    [{ mode: 'take', limits: [limit(other, spaced(undefined))] }],
-    [{ mode: 'take', limits: [limit(one, spaced(5_000))] }],
-  ]
-  const replies = (await store.store.decideEach(lists, { now: turnStart })) as StoreReply[]
-  const states = replies.map((reply) => reply.states[0]![0]!)
-  expect(states.map(({ waitMs }) => waitMs)).toEqual([undefined, undefined, 100, undefined, 200])
-  expect(states.map(({ allowed }) => allowed)).toEqual([true, true, true, false, true])
-})
-
-test('A repeated call with an idempotency key has the place of the first one.', async () => {
-  const subject = newSubject()
-  const limits = [limit(subject, spaced(5_000))]
-  await take(limits)
-  const idempotency = { key: newSubject(), fingerprint: 'f', forMs: 60_000 }
-  const once = () => store.store.decide([{ mode: 'take', limits }], { now: turnStart, idempotency })
-  expect((await once()).states[0]![0]!.waitMs).toBe(100)
-  expect(await once()).toMatchObject({ replayed: true, states: [[{ waitMs: 100 }]] })
-  expect((await take(limits)).states[0]![0]!.waitMs).toBe(200)
-})
-
-test('An isolate without room for more asks for no place, and the refusal tells the time.', async () => {
-  const full = waitingStore(server, 1)
-  full.room.enter(Date.now() + 60_000)
+test('Requests pass in the order in which they came, each at its turn, and an earlier ask does not lose the place.', async () => {
   const limits = [limit(newSubject(), spaced(5_000))]
-  await full.decide([{ mode: 'take', limits }], turnStart)
-  const { states } = await full.decide([{ mode: 'take', limits }], turnStart)
-  expect(states[0]![0]).toMatchObject({ allowed: false, retryAfterMs: 100 })
-  expect((await take(limits)).states[0]![0]!.waitMs).toBe(100)
+  const [first, second, third, fourth] = ['a', 'b', 'c', 'd'].map((id) => waiting(limits, id))
+  expect(await first!(0)).toEqual(['passes'])
+  expect([await second!(0), await third!(0), await fourth!(0)]).toEqual([[100], [200], [300]])
+  expect([await fourth!(50), await third!(100)]).toEqual([[250], [100]])
+  expect([await third!(100), await second!(100)]).toEqual([[100], ['passes']])
+  expect([await third!(200), await fourth!(300)]).toEqual([['passes'], ['passes']])
 })
 
-test('A log lives until its units at a later place have ended.', async () => {
+test('A request that leaves makes room for those behind it.', async () => {
+  const limits = [limit(newSubject(), spaced(5_000))]
+  const [first, second, third] = ['a', 'b', 'c'].map((id) => waiting(limits, id))
+  await first!(0)
+  expect([await second!(0), await third!(0)]).toEqual([[100], [200]])
+  await second!(10, 'leave')
+  expect([await third!(10), await third!(100)]).toEqual([[90], ['passes']])
+})
+
+test('A request that never asks again keeps its place for half a second after its turn.', async () => {
+  const limits = [limit(newSubject(), spaced(5_000))]
+  const [first, second, third] = ['a', 'b', 'c'].map((id) => waiting(limits, id))
+  await first!(0)
+  expect([await second!(0), await third!(0)]).toEqual([[100], [200]])
+  expect(await third!(599)).toEqual([100])
+  expect(await third!(600)).toEqual(['passes'])
+})
+
+test('A refusal by a limit without a wait charges nothing, and gives no place.', async () => {
   const subject = newSubject()
-  const log = { ...spaced(60_000), algorithm: 'sliding-log' as const, limit: 1, windowMs: 10_000 }
-  await take([limit(subject, log)])
-  expect((await take([limit(subject, log)])).states[0]![0]!.waitMs).toBe(10_000)
-  const [key] = (await server.send('KEYS', `*${subject}*:log:t`)) as string[]
-  // A call with a time of its own keeps its keys for a minute longer.
-  expect(Number(await server.send('PTTL', key!))).toBeGreaterThan(78_000)
+  const limits = [limit(subject, spaced(2_000)), limit(subject, spaced(undefined, 'u'))]
+  await waiting(limits, 'a')(0)
+  expect(await waiting(limits, 'b')(0)).toEqual([100, 100])
+  expect(await waiting(limits.slice(0, 1), 'c')(0)).toEqual([100])
+})
+
+test('A request has places only in the lines that it waits in, so that it delays no others elsewhere.', async () => {
+  const [one, other] = [newSubject(), newSubject()]
+  const slow = limit(one, { ...spaced(5_000), limit: 1 })
+  const fast = limit(other, spaced(5_000))
+  await waiting([slow], 'a')(0)
+  expect(await waiting([slow, fast], 'b')(0)).toEqual([1_000, 'passes'])
+  expect(await waiting([fast], 'c')(0)).toEqual(['passes'])
+  expect(await waiting([fast], 'd')(0)).toEqual([100])
+})
+
+test('A request whose turn is later than its wait is refused with the time, and is in no line.', async () => {
+  const limits = [limit(newSubject(), spaced(5_000))]
+  await waiting(limits, 'a')(0)
+  expect(await waiting(limits, 'b', 99)(0)).toEqual([100])
+  expect(await waiting(limits, 'c', 100)(0)).toEqual([100])
+  expect(await waiting(limits, 'd', 199)(0)).toEqual([200])
+  expect(await waiting(limits, 'e')(0)).toEqual([200])
+})
+
+test('An isolate without room takes no place, and the refusal tells the time and counts towards no ban.', async () => {
+  const subject = newSubject()
+  const penalty = { tag: 'ban', after: 1, withinMs: 60_000, banMs: 60_000, maxMs: 60_000 }
+  const limits = [{ ...limit(subject, spaced(5_000)), penalty }]
+  await waiting(limits, 'a')(0)
+  expect(await waiting(limits, 'b')(0, 'take', { isFull: true })).toEqual([100])
+  expect(await waiting(limits, 'c')(0)).toEqual([100])
+  expect(await waiting(limits, 'd', 150)(0)).toEqual([60_000])
+})
+
+test('A peek tells what a request would meet: those that wait come first.', async () => {
+  const limits = [limit(newSubject(), { ...spaced(5_000), burst: 2 })]
+  const ask = ['a', 'b', 'c', 'd'].map((id) => waiting(limits, id))
+  for (const one of ask) await one(0)
+  const peek = () => store.decide([{ mode: 'peek', limits }], start + 100)
+  expect((await peek()).states[0]![0]).toMatchObject({
+    allowed: false,
+    remaining: 0,
+    retryAfterMs: 200,
+  })
+  await ask[2]!(100, 'leave')
+  await ask[3]!(100, 'leave')
+  expect((await peek()).states[0]![0]).toMatchObject({ allowed: true, remaining: 1 })
+})
+
+test('A reset ends the line.', async () => {
+  const limits = [limit(newSubject(), spaced(5_000))]
+  for (const id of ['a', 'b', 'c']) await waiting(limits, id)(0)
+  await waiting(limits, 'd')(0, 'reset')
+  expect(await waiting(limits, 'e')(0)).toEqual(['passes'])
+})
+
+test('A request that must leave fewer units free does not stand behind the others.', async () => {
+  const subject = newSubject()
+  const terms = { ...spaced(5_000), burst: 10 }
+  const reserving = { ...limit(subject, terms), floor: 5 }
+  for (const id of ['a', 'b', 'c', 'd', 'e']) await waiting([reserving], id)(0)
+  expect(await waiting([reserving], 'f')(0)).toEqual([100])
+  expect(await waiting([limit(subject, terms)], 'g')(0)).toEqual(['passes'])
+})
+
+test('A caller that takes no ticket overtakes, and no bound breaks.', async () => {
+  const limits = [limit(newSubject(), spaced(5_000))]
+  await waiting(limits, 'a')(0)
+  await waiting(limits, 'b')(0)
+  const { states } = await store.decide([{ mode: 'take', limits }], start + 100)
+  expect(states[0]![0]!.allowed).toBe(true)
+  expect(await waiting(limits, 'b')(100)).toEqual([100])
+})
+
+test('A line has at most 1,000 tickets.', async () => {
+  const limits = [limit(newSubject(), { ...spaced(60_000), limit: 1_000 })]
+  const take = (index: number): StoreRequest[] => [
+    { mode: 'take', limits, ticket: { id: `t${index}`, leftMs: 60_000, waitedMs: 0 } },
+  ]
+  const lists = Array.from({ length: 1_003 }, (_, index) => take(index))
+  const replies = (await store.store.decideEach(lists, { now: start })) as StoreReply[]
+  const turns = replies.map(({ states }) => states[0]![0]!.retryAfterMs)
+  expect(turns.slice(-4)).toEqual([999, 1_000, 1_001, 1_001])
 })

@@ -2,18 +2,14 @@ import type { CommandAnswer } from '../../src/core/base/commands.ts'
 import type { Limit, StoreReply, StoreRequest, Terms } from '../../src/core/connection/store.ts'
 import { createUpstashStore } from '../../src/core/connection/upstash/upstash.ts'
 import { allParts } from '../../src/features/script-parts.ts'
-import { waitingCalls } from '../../src/features/turns/calls.ts'
-import { createRoom } from '../../src/features/turns/room.ts'
 import type { Server } from './server.ts'
 
 export type WaitTerms = Omit<Terms, 'localShare'>
 
 /** A store on Redis whose requests may wait, with the time of the caller. */
-export function waitingStore(server: Pick<Server, 'send'>, most = 1_000) {
-  const room = createRoom(most)
+export function waitingStore(server: Pick<Server, 'send'>) {
   const store = createUpstashStore({
     lua: allParts,
-    calls: waitingCalls(room),
     send: async (commands) =>
       Promise.all(
         commands.map(async ([name, text, ...rest]): Promise<CommandAnswer> => {
@@ -30,7 +26,6 @@ export function waitingStore(server: Pick<Server, 'send'>, most = 1_000) {
       ),
   })
   return {
-    room,
     decide: (requests: StoreRequest[], now: number): Promise<StoreReply> =>
       store.decide(requests, { now }),
     store,

@@ -1,7 +1,7 @@
 /** The store of the playground: the state machine of `sluice/durable-objects` in memory. */
 import type { OwnStore, StoreClient } from '../../../src/core/base/commands.ts'
 import type { Limit, Store, StoreReply, StoreRequest } from '../../../src/core/connection/store.ts'
-import { decideWaits } from '../../../src/features/turns/object.ts'
+import { decideList } from '../../../src/stores/durable-objects/decide.ts'
 import { memoryParts } from '../../../src/stores/durable-objects/memory-parts.ts'
 import { type Bill, billed, commandsOf, nameOf } from './bill.ts'
 
@@ -28,8 +28,7 @@ export function memoryStore(bill: Bill, sendsTime: boolean): StoreClient {
     const before = parts.record
     const replies = lists.map((list): StoreReply => {
       const own = list.map((request) => ({ ...request, limits: request.limits.map(inOneRecord) }))
-      const reply: StoreReply = { decidedAt: now, states: decideWaits(parts, own, now) }
-      return Object.assign(reply, { hasPlaces: true })
+      return { decidedAt: now, states: decideList(parts, own, now) }
     })
     // Looks of the page itself are not part of the bill.
     const requests = lists.flat()

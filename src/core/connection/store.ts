@@ -27,7 +27,7 @@ export interface Terms {
   localShare: number
   /** An isolate may take up to `max` units in advance, and hold them for `ttlMs`. */
   lease?: { max: number; ttlMs: number } | undefined
-  /** A request may be held for so long until it has room, ms. */
+  /** A request may wait for so long until it has room, ms. */
   wait?: number | undefined
   /** True if the client has a limit of its own, so that there may be any number of limits. A compiled script is not worth it. */
   isOwn?: true | undefined
@@ -91,7 +91,26 @@ interface Ordinary {
     | 'restore'
     /** Ends bans, and deletes the count of refusals. */
     | 'unban'
+    /** Takes the ticket of a request out of its lines. */
+    | 'leave'
   limits: Limit[]
+  /** Lets the request stand in the lines of its limits with `wait`. Required with `leave`. Without it a `take` overtakes those who wait. */
+  ticket?: Ticket
+}
+
+/**
+ * The place of a request in the lines of its limits. It is no charge: it only keeps the units of earlier requests free for them. A `take`
+ * that only these limits refuse gets its ticket if `retryAfterMs` of each is at most `leftMs`; any other `take` gives it back.
+ */
+export interface Ticket {
+  /** `[A-Za-z0-9]{1,32}` */
+  id: string
+  /** How long the request may still wait, ms. */
+  leftMs: number
+  /** How long it has waited, ms. */
+  waitedMs: number
+  /** True if the isolate has no room for it: it gets no ticket, and its refusal does not count towards a ban. */
+  isFull?: boolean
 }
 
 /** Corrects an earlier charge. */
@@ -131,8 +150,6 @@ interface Resize {
 export type StoreRequest = Ordinary | Correction | Ban | Resize
 
 export interface StoreState extends QuotaState {
-  /** The charge is of a later time, and the request goes on after so long, ms. Absent if it goes on at once. */
-  waitMs?: number
   /** Set if `onStoreError` has answered, because the database of this limit has not. The numbers are then not those of the quota. */
   fallback?: FallenBack
 }
@@ -171,13 +188,6 @@ export interface Idempotency {
   /** How long the store keeps the reply, ms ≥ 1. */
   forMs: number
 }
-
-/**
- * True if a charge can be refunded before its time. A charge of a log at a later time has removed the entries that do not count then, so
- * that without it too few would count until then.
- */
-export const isRefundable = ({ cost, terms }: Limit, { waitMs }: StoreState): boolean =>
-  cost > 0 && !(waitMs && terms.algorithm === 'sliding-log')
 
 /** How long a caller waits if it does not say so, ms. */
 export const DEADLINE_MS = 300

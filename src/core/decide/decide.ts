@@ -4,13 +4,13 @@
  */
 import { StoreError } from '../base/errors.ts'
 import type { Soon } from '../base/when-known.ts'
-import type { StoreOptions } from '../connection/store.ts'
+import type { StoreOptions, Ticket } from '../connection/store.ts'
 import type { Match, Matched } from '../program/match.ts'
 import { conclude, decisionOf } from './conclude.ts'
 import type { DenialCache } from './denial-cache.ts'
 import { limitsOf, type PolicyLimit } from './limit.ts'
 import type { Meter } from './observer.ts'
-import type { DecideOptions, LimiterParts, Outcome, Pending, Question } from './question.ts'
+import type { Answer, DecideOptions, LimiterParts, Outcome, Pending, Question } from './question.ts'
 import { dependsOnResponse } from './settle.ts'
 
 function matchesIn({ policies }: Matched): Match[] {
@@ -130,13 +130,45 @@ export async function decide(
   parts: LimiterParts,
   options: DecideOptions = {},
 ): Promise<Outcome> {
+  const waiter = parts.waiting?.enter(pending, parts, options, 0)
+  const answer = await ask(pending, parts, options, waiter?.ticket)
+  if (!waiter) return answer.outcome
+  return waiter.wait(answer, again(pending, parts, options, waiter.ticket, ''))
+}
+
+/** Asks the store about one question. */
+async function ask(
+  pending: Pending,
+  parts: LimiterParts,
+  options: DecideOptions,
+  ticket: Ticket | undefined,
+): Promise<Answer> {
   const deadlineMs = deadlineOf(pending.limits, 1, options.spentMs)
   const meter = parts.observed?.observer.measure()
-  const reply = await parts.store.decide(pending.requests, storeOptions(options, deadlineMs, meter))
+  const requests = ticket ? withTicket(pending, ticket) : pending.requests
+  const reply = await parts.store.decide(requests, storeOptions(options, deadlineMs, meter))
   const outcome = conclude(pending, reply)
   if (meter) outcome.use = meter.stop()
-  return parts.hold ? parts.hold(outcome, pending, reply, parts, options) : outcome
+  return { reply, outcome }
 }
+
+/** The requests of a question, with the ticket of the one that has the enforced limits. */
+const withTicket = ({ requests: [first, ...others] }: Pending, ticket: Ticket) => [
+  { ...first!, ticket },
+  ...others,
+]
+
+/**
+ * Asks again about a question that waits. Each time has an idempotency key of its own, so that a repeated call gets the same answers.
+ * @param place tells the questions of one call apart
+ */
+const again =
+  (pending: Pending, parts: LimiterParts, options: DecideOptions, ticket: Ticket, place: string) =>
+  (n: number): Promise<Answer> => {
+    const { idempotency, ...own } = { ...options, spentMs: 0 }
+    const keyed = idempotency && { ...idempotency, key: `${idempotency.key}~${place}${n}` }
+    return ask(pending, parts, keyed ? { ...own, idempotency: keyed } : own, ticket)
+  }
 
 /** Decides prepared questions independently, in one call to the store. */
 async function decideList(
@@ -145,7 +177,11 @@ async function decideList(
   options: DecideOptions,
 ): Promise<Outcome[]> {
   if (pending.length === 0) return []
-  const lists = pending.map(({ requests }) => requests)
+  const waiters = pending.map((one, index) => parts.waiting?.enter(one, parts, options, index))
+  const lists = pending.map((one, index) => {
+    const ticket = waiters[index]?.ticket
+    return ticket ? withTicket(one, ticket) : one.requests
+  })
   const limits = pending.flatMap((one) => one.limits)
   const deadlineMs = deadlineOf(limits, pending.length, options.spentMs)
   const meter = parts.observed?.observer.measure(pending.length)
@@ -156,7 +192,9 @@ async function decideList(
     if (reply instanceof StoreError) throw reply
     const outcome = conclude(one, reply)
     if (use) outcome.use = use
-    return parts.hold ? parts.hold(outcome, one, reply, parts, options) : outcome
+    const waiter = waiters[index]
+    if (!waiter) return outcome
+    return waiter.wait({ reply, outcome }, again(one, parts, options, waiter.ticket, `${index}.`))
   })
   return Promise.all(held)
 }

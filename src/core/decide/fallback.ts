@@ -6,17 +6,16 @@ import type { Fallback } from '../base/decision.ts'
 import { asStoreError, StoreError } from '../base/errors.ts'
 import { NOT_SENT } from '../connection/connection.ts'
 import { Timeout } from '../connection/deadline.ts'
-import {
-  type Correction,
-  isRefundable,
-  type Limit,
-  type OnRefund,
-  type Store,
-  type StoreOptions,
-  type StoreReply,
-  type StoreRequest,
-  type StoreResult,
-  type StoreState,
+import type {
+  Correction,
+  Limit,
+  OnRefund,
+  Store,
+  StoreOptions,
+  StoreReply,
+  StoreRequest,
+  StoreResult,
+  StoreState,
 } from '../connection/store.ts'
 import type { LocalStore } from '../fallback/local.ts'
 import type { DenialCache } from './denial-cache.ts'
@@ -243,7 +242,7 @@ function chargedIn(requests: StoreRequest[], { decidedAt, states }: StoreReply):
     if (mode === 'take') passes = own.every(isAllowed)
     if ((mode !== 'take' && mode !== 'follow') || !passes || !own.every(isAllowed)) continue
     for (const [at, limit] of limits.entries()) {
-      if (isRefundable(limit, own[at]!)) charged.set(limit, own[at]!.decidedAt ?? decidedAt)
+      if (limit.cost > 0) charged.set(limit, own[at]!.decidedAt ?? decidedAt)
     }
   }
   return charged

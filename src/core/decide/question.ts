@@ -2,7 +2,7 @@
 import type { Decision } from '../base/decision.ts'
 import type { StoreError } from '../base/errors.ts'
 import type { Config } from '../config/parse.ts'
-import type { Idempotency, Store, StoreReply } from '../connection/store.ts'
+import type { Idempotency, Store, StoreReply, Ticket } from '../connection/store.ts'
 import type { Match, Matched, Matcher } from '../program/match.ts'
 import type { NameSubject, Part } from '../program/subject.ts'
 import type { RuntimeContext } from '../request/view.ts'
@@ -25,18 +25,42 @@ export interface LimiterParts extends Naming {
   onStoreError: (error: StoreError) => void
   /** Undefined without an observer. */
   observed?: Observed | undefined
-  /** Undefined if no request is held. */
-  hold?: HoldRequest | undefined
+  /** Undefined if no request waits. */
+  waiting?: Waiting | undefined
 }
 
-/** Holds an admitted request until its turn. The outcome is a refusal if it must not go on. */
-export type HoldRequest = (
-  outcome: Outcome,
-  pending: Pending,
-  reply: StoreReply,
-  parts: LimiterParts,
-  options: DecideOptions,
-) => Outcome | Promise<Outcome>
+/** Lets requests wait for their turn. */
+export interface Waiting {
+  /**
+   * @param index of the question in its call
+   * @returns `undefined` for a request that may not wait
+   */
+  enter(
+    pending: Pending,
+    parts: LimiterParts,
+    options: DecideOptions,
+    index: number,
+  ): Waiter | undefined
+  /** Returns a store that wakes those who wait when units come back. */
+  watch(store: Store): Store
+}
+
+/** A request that may wait. */
+export interface Waiter {
+  /** Its place in the lines of its limits. Each call of the store needs it. */
+  ticket: Ticket
+  /**
+   * Waits while only the lines of its limits refuse the request.
+   * @param again asks the store again, for the n-th time
+   */
+  wait(first: Answer, again: (n: number) => Promise<Answer>): Outcome | Promise<Outcome>
+}
+
+/** The answer of the store to a question. */
+export interface Answer {
+  reply: StoreReply
+  outcome: Outcome
+}
 
 /** A configuration and its compiled matcher. */
 export interface Rules {
@@ -86,7 +110,7 @@ export interface Outcome {
   decidedBy?: DecidedBy
   /** The part in the calls to the store. Set for an observer, if the question was sent to the store. */
   use?: StoreUse
-  /** Tells the client more about the decision. Set by `hold`. */
+  /** Tells the client more about the decision. Set if the request has waited. */
   mark?: (response: Response) => Response
 }
 
@@ -94,7 +118,7 @@ export interface Outcome {
 export interface Pending {
   limits: PolicyLimit[]
   /** The first request has the enforced limits, if any. Each shadow limit is a request by itself. */
-  requests: { mode: 'take' | 'follow' | 'peek'; limits: PolicyLimit[] }[]
+  requests: { mode: 'take' | 'follow' | 'peek'; limits: PolicyLimit[]; ticket?: Ticket }[]
   mode: 'take' | 'peek'
   slot: string | undefined
   /** True if the charge of a limit depends on the response. */
@@ -107,6 +131,8 @@ export interface DecideOptions {
   idempotency?: Idempotency
   /** Keeps the isolate alive after the request ends. Required for a decision to join a batch. */
   waitUntil?: RuntimeContext['waitUntil']
+  /** The longest time for which the request may wait, ms. Defaults to `wait` of its policies. */
+  waitMs?: number
   /** The request whose signal tells that the client has gone. */
   request?: Request
   /** Resolves when the client has gone. Replaces the signal. */

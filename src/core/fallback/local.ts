@@ -113,7 +113,9 @@ export function createLocalStore(
     const isSame = (values && hashOf(values)) === reply.values
     const isCovered = cost >= reply.cost && floor >= reply.floor && isSmaller && isSame
     const refused = isCovered && !state.allowed && state.retryAfterMs !== null
-    const waitMs = Math.max(state.bannedForMs ?? 0, refused ? state.retryAfterMs! : 0)
+    // The whole quota is back after `resetAfterMs`: a longer wait is that for those who stand in line, which this isolate does not count.
+    const refusedMs = refused ? Math.min(state.retryAfterMs!, state.resetAfterMs) : 0
+    const waitMs = Math.max(state.bannedForMs ?? 0, refusedMs)
     return Math.max(0, receivedAt + waitMs - now)
   }
 

@@ -1,17 +1,16 @@
 /** The Durable Object of a subject whose requests have turns. */
 import type { StoreReply, StoreRequest } from '../../core/connection/store.ts'
 import type { Parts } from '../../stores/durable-objects/record.ts'
-import { WaitSubject } from '../turns/subject.ts'
+import { SluiceSubject } from '../../stores/durable-objects/subject.ts'
 import type { TurnRequest } from './stores.ts'
 import { turnOf } from './turns.ts'
 
 /**
- * A `SluiceSubject` that also gives turns, for `outbound()` and `turns()` with `store: durableObjects()`. Export it in place of
- * `SluiceSubject`.
+ * A `SluiceSubject` that also gives turns, for `outbound()` with `store: durableObjects()`. Export it in place of `SluiceSubject`.
  * @example
  * export { TurnSubject as SluiceSubject } from 'sluice/outbound'
  */
-export class TurnSubject extends WaitSubject {
+export class TurnSubject extends SluiceSubject {
   protected override decideList(parts: Parts, list: StoreRequest[], now: number): StoreReply {
     const [request] = list as Partial<TurnRequest>[]
     if (!request?.turn) return super.decideList(parts, list, now)

@@ -3,7 +3,7 @@ import { algorithms, capacityOf, withFloor } from '../../core/connection/algorit
 import type { Limit } from '../../core/connection/store.ts'
 import { type InRecord, owed, quotaOf } from '../../stores/durable-objects/charge.ts'
 import { liveState, type Parts } from '../../stores/durable-objects/record.ts'
-import { charge, earliest, lineState, setState, stateAt } from '../turns/places.ts'
+import { charge, earliest, lineState, setState, stateAt } from './places.ts'
 import type { Turn, TurnAsk, TurnReport } from './turn-store.ts'
 
 /** Gives a turn, or takes over what the other side has reported. */

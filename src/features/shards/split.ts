@@ -1,11 +1,5 @@
 /** Splits a list of requests into one list for each shard, and finds the limits of each answer again. */
-import {
-  isRefundable,
-  type Limit,
-  type StoreReply,
-  type StoreRequest,
-  type StoreState,
-} from '../../core/connection/store.ts'
+import type { Limit, StoreReply, StoreRequest, StoreState } from '../../core/connection/store.ts'
 
 /** A limit, with its position in the original list. */
 export interface Cell {
@@ -75,7 +69,7 @@ export function split(list: StoreRequest[], shardOf: (subject: string) => number
     const isSplitTake = isTake && byShard.size > 1
     const fragments = [...byShard].map(([shard, cells]): Fragment => {
       const place = shards.indexOf(shard)
-      const before = isSplitTake ? add(place, { mode: 'peek', limits: [] }, cells) : undefined
+      const before = isSplitTake ? add(place, peekOf(leading), cells) : undefined
       const leadCells = cells.filter(({ request }) => request === first)
       const lead = leadCells.length > 0 ? add(place, leading, leadCells) : undefined
       // Another shard decides the first request. Its result is unknown here, so charge the follow now and refund it if refused.
@@ -90,6 +84,13 @@ export function split(list: StoreRequest[], shardOf: (subject: string) => number
   })
   return { shards, shardLists, groups }
 }
+
+/** A peek at the same place in the lines. */
+const peekOf = (request: StoreRequest): StoreRequest => ({
+  mode: 'peek',
+  limits: [],
+  ...('ticket' in request && request.ticket && { ticket: request.ticket }),
+})
 
 /** Groups the index of each request with the indexes of its follows. Each leading follow is a group by itself. */
 function groupIndexes(list: StoreRequest[]): number[][] {
@@ -116,12 +117,7 @@ export const admits = ({ lead }: Pick<Fragment, 'lead'>, reply: StoreReply): boo
 export const chargedIn = ({ requests }: Pick<Fragment, 'requests'>, reply: StoreReply): Limit[] =>
   requests
     .filter((request) => statesOf(request, reply).every(({ allowed }) => allowed))
-    .flatMap((request) => {
-      const states = statesOf(request, reply)
-      return request.cells
-        .map(({ limit }) => limit)
-        .filter((limit, index) => isRefundable(limit, states[index]!))
-    })
+    .flatMap(({ cells }) => cells.map(({ limit }) => limit).filter(({ cost }) => cost > 0))
 
 /** Each limit of these requests with its state. */
 export function* statesBy(

@@ -4,13 +4,10 @@ import { ConfigError } from '../../core/base/errors.ts'
 import { checked } from '../../core/config/schema/checked.ts'
 import { type Input, object, whole } from '../../core/config/schema/shapes.ts'
 import type { Feature } from '../../core/feature.ts'
-import { waitingCalls } from './calls.ts'
 import { declaration } from './declaration.ts'
-import { createHold } from './hold.ts'
-import { waitingObjects } from './objects.ts'
+import { lines } from './part.ts'
 import { createRoom } from './room.ts'
-
-export { WaitSubject } from './subject.ts'
+import { createWaiting } from './wait.ts'
 
 const options = () => ({
   /**
@@ -24,7 +21,7 @@ const schema = object(options)
 export interface TurnsOptions extends Input<ReturnType<typeof options>> {}
 
 /**
- * Lets policies have a `wait`: a request over the limit takes its place in the future in the same call, and is held until then.
+ * Lets policies have a `wait`: a request over the limit waits until it has room, in the order of all isolates.
  * @throws {ConfigError} immediately, if an option is invalid
  * @example
  * rateLimiter({
@@ -37,12 +34,9 @@ export function turns(options: TurnsOptions = {}): Feature {
   if (problems) throw new ConfigError(problems)
   return {
     ...declaration,
-    compile({ config }) {
-      const room = createRoom(output.maxWaiting)
-      const hold = createHold(room)
-      return config.store?.own
-        ? { hold, wrap: (store) => waitingObjects(store, room) }
-        : { hold, calls: waitingCalls(room) }
-    },
+    compile: () => ({
+      lua: [lines],
+      waiting: createWaiting(createRoom(output.maxWaiting)),
+    }),
   }
 }

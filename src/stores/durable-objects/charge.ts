@@ -105,7 +105,11 @@ const shifted = ({ time, numbers }: KeptState, start: number, windowMs: number):
 ]
 
 /** The time of a bucket and its missing parts. */
-function bucketAt({ limit }: Terms, now: number, state: KeptState | undefined): [number, number] {
+export function bucketAt(
+  { limit }: Terms,
+  now: number,
+  state: KeptState | undefined,
+): [number, number] {
   if (!state) return [now, 0]
   const time = Math.max(now, state.time)
   return [time, Math.max(0, state.numbers[0]! - (time - state.time) * limit)]

@@ -1,8 +1,10 @@
 /** Decides requests to one subject. lua/README.md is the contract: every number equals that of the script. */
 import { hasOwnKey } from '../../core/base/own-key.ts'
 import { algorithms, resized, statedBy } from '../../core/connection/algorithms/index.ts'
+import { behind, inLine, standsIn } from '../../core/connection/line.ts'
 import type { Limit, Penalty, StoreRequest, StoreState } from '../../core/connection/store.ts'
 import { owed, quotaOf, refunded, taken } from './charge.ts'
+import { lineOf, type Place, placeOf, stand } from './line.ts'
 import { liveTimes, owedTimes, refundedTimes } from './log.ts'
 import { ban, banRest, type Changes, pardon, refusalCounted } from './penalty.ts'
 import { type KeptState, liveState, type Parts } from './record.ts'
@@ -13,7 +15,9 @@ type Mode = StoreRequest['mode']
 
 /** A limit in its size in force, and what its charge does. */
 interface LimitRow {
+  /** Leaves the units of the requests free that stand before this one in its line. */
   limit: Limit
+  place: Place | undefined
   penalty: Penalty | undefined
   fits: boolean
   /** The rest of a ban, ms. */
@@ -25,46 +29,44 @@ interface LimitRow {
 /**
  * Decides a list of requests in order, and changes the parts of the subject. The limits of a request are charged together or not at all.
  * @param now ms since the epoch
- * @param decide decides one request in the given mode
  */
 export function decideList(
   parts: Parts,
   list: readonly StoreRequest[],
   now: number,
-  decide = decideOne,
 ): StoreState[][] {
   let hasPassed = true // of the last request that is not a follow
   return list.map((request) => {
     const { mode } = request
     const decided: Mode = mode === 'follow' ? (hasPassed ? 'take' : 'peek') : mode
-    const states = decide(parts, request, decided, now)
+    const states = decideOne(parts, request, decided, now)
     if (mode !== 'follow') hasPassed = mode === 'take' && states.every(({ allowed }) => allowed)
     return states
   })
 }
 
-export function decideOne(
-  parts: Parts,
-  request: StoreRequest,
-  mode: Mode,
-  now: number,
-): StoreState[] {
+function decideOne(parts: Parts, request: StoreRequest, mode: Mode, now: number): StoreState[] {
   operate(parts, request, now)
   const isSettled = mode === 'refund' || mode === 'debt'
   const rows = request.limits.map((given): LimitRow => {
     const override = given.override && liveState(parts.record, `${given.terms.tag}-limit`, now)
-    const limit = resized(given, override?.numbers[0])
+    const sized = resized(given, override?.numbers[0])
+    const place = standsIn(request, sized)
+      ? placeOf(parts.record, request, sized, countedOf(parts, sized, now), now)
+      : undefined
+    const limit = place ? behind(sized, place.ahead) : sized
     const penalty = isSettled ? undefined : limit.penalty
     const rest = penalty ? banRest(parts.record, penalty, now) : 0
-    return { limit, penalty, fits: isSettled || fits(parts, limit, now), rest, override }
+    return { limit, place, penalty, fits: isSettled || fits(parts, limit, now), rest, override }
   })
   const isAdmitted = rows.every(({ fits, rest }) => fits && rest === 0)
+  const isCounted = lineUp(parts, request, rows, isAdmitted, now)
   // The waits of a refused limit are those before a charge, and equal those after it: then nothing is charged.
   if (isSettled || (mode === 'take' && isAdmitted)) {
     const changes: Changes = new Map()
     for (const { limit } of rows) charge(parts, request, limit, mode, now, changes)
     apply(parts, changes, now)
-  } else if (mode === 'take') {
+  } else if (mode === 'take' && isCounted) {
     for (const row of rows) {
       const { penalty, fits, rest } = row
       if (!penalty || fits || rest > 0) continue // a refusal during a ban does not count
@@ -75,6 +77,25 @@ export function decideOne(
   return rows.map((row) => stateOf(parts, row, now))
 }
 
+/**
+ * Gives the request its tickets, or takes them away.
+ * @returns false if a refusal is not counted
+ */
+function lineUp(
+  parts: Parts,
+  request: StoreRequest,
+  rows: LimitRow[],
+  isAdmitted: boolean,
+  now: number,
+): boolean {
+  const places = rows.flatMap(({ place }) => place ?? [])
+  if (places.length === 0 || request.mode === 'peek') return true
+  const onlyLines = rows.every(({ place, fits, rest }) => (place || fits) && rest === 0)
+  const { changes, isNoRefusal } = stand(request, places, isAdmitted, onlyLines, now)
+  apply(parts, changes, now)
+  return !isNoRefusal
+}
+
 /** Applies the mode of an operator. Afterwards its request is decided like a peek. */
 function operate(parts: Parts, request: StoreRequest, now: number) {
   const { mode } = request
@@ -82,7 +103,8 @@ function operate(parts: Parts, request: StoreRequest, now: number) {
   const add = (more: Changes) => {
     for (const [tag, state] of more) changes.set(tag, state)
   }
-  for (const { terms, penalty, override } of request.limits) {
+  for (const limit of request.limits) {
+    const { terms, penalty, override } = limit
     const { tag, algorithm } = terms
     if (override && mode === 'override') {
       const { units, forMs } = request
@@ -93,6 +115,9 @@ function operate(parts: Parts, request: StoreRequest, now: number) {
       if (algorithm === 'sliding-log') parts.setLog(tag, [], 0)
       else if (hasOwnKey(algorithm)) parts.setSlots(tag, [], 0)
       else changes.set(tag, undefined)
+      const line = lineOf(limit)
+      for (const other of parts.record.keys())
+        if (other.startsWith(line)) changes.set(other, undefined)
     }
     if (!penalty) continue
     if (mode === 'ban') add(ban(penalty, request.banMs ?? penalty.banMs, now))
@@ -171,10 +196,11 @@ function charge(
 /** The state of a limit in the reply: that after the charge. */
 function stateOf(
   parts: Parts,
-  { limit, penalty, fits, rest, override }: LimitRow,
+  { limit, place, penalty, fits, rest, override }: LimitRow,
   now: number,
 ): StoreState {
-  const numbers = numbersOf(parts, limit, fits, now)
+  const own = numbersOf(parts, limit, fits, now)
+  const numbers = place ? inLine(place.limit, { ...own, allowed: fits }, place.turnMs) : own
   const retryAfterMs = fits ? 0 : numbers.retryAfterMs
   return {
     ...numbers,

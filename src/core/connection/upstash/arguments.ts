@@ -4,6 +4,7 @@ import { StoreError } from '../../base/errors.ts'
 import { hasOwnKey } from '../../base/own-key.ts'
 import { largestQuota } from '../../base/units.ts'
 import { capacityOf, withFloor } from '../algorithms/index.ts'
+import { standsIn } from '../line.ts'
 import type { Idempotency, Limit, StoreRequest, Terms } from '../store.ts'
 import type { Codec } from './part.ts'
 
@@ -26,6 +27,7 @@ const modes: Record<StoreRequest['mode'], 'charges' | 'peeks' | 'operates'> = {
   unban: 'operates',
   override: 'operates',
   restore: 'operates',
+  leave: 'peeks',
 }
 
 /** By default a time or a duration, ms. */
@@ -128,6 +130,8 @@ export function requestText(
     const { terms, cost, floor = 0, period, override } = limit
     if (!isUnits(cost, 0)) check(false, place, 'cost')
     const { text: own, whole } = termsText(terms, place)
+    if (standsIn(request, limit))
+      text += ` ${recordIndex(limit)}${codec.line!.write(request, limit, place)}`
     // Most limits: nothing but the key depends on the request.
     if (whole && mode === 'take' && floor === 0 && !(period || override || limit.penalty)) {
       text += ` ${keyIndex(limit)}${whole}${cost}`
@@ -187,10 +191,11 @@ export function headerText(
 }
 
 function areSpecial(requests: StoreRequest[]): boolean {
-  for (const { mode, limits } of requests) {
-    if (modes[mode] === 'operates') return true
-    for (const { terms, penalty, override } of limits) {
-      if (penalty || override || hasOwnKey(terms.algorithm)) return true
+  for (const request of requests) {
+    if (modes[request.mode] === 'operates') return true
+    for (const limit of request.limits) {
+      const { terms, penalty, override } = limit
+      if (penalty || override || hasOwnKey(terms.algorithm) || standsIn(request, limit)) return true
     }
   }
   return false

@@ -18,6 +18,15 @@ export interface Codec {
       stateOf: (limit: Limit) => QuotaState | undefined,
     ) => QuotaState | undefined
   }
+  line?: {
+    write: (request: StoreRequest, limit: Limit, place: string) => string
+    /** @param stateOf reads the state of the limit with a floor */
+    read: (
+      part: string,
+      limit: Limit,
+      stateOf: (limit: Limit) => QuotaState | undefined,
+    ) => QuotaState | undefined
+  }
   penalty?: {
     write: (request: StoreRequest, penalty: Penalty, place: string) => string
     read: (part: string, state: QuotaState) => QuotaState | undefined

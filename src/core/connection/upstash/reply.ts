@@ -2,6 +2,7 @@
 import type { QuotaState } from '../../base/decision.ts'
 import { hasOwnKey } from '../../base/own-key.ts'
 import { type KeptState, statedBy } from '../algorithms/index.ts'
+import { standsIn } from '../line.ts'
 import type { Idempotency, Limit, StoreReply, StoreRequest } from '../store.ts'
 import { penaltyOf } from './arguments.ts'
 import type { Codec } from './part.ts'
@@ -33,7 +34,7 @@ export function decode(
 /** The time, and from the general script the number of commands, which `bill.ts` reads. */
 const TIME = /^(\d{1,16})(?::\d+)?$/
 
-/** Decodes the reply to one request: the limits of operators, a part for each limit, the rest of each ban. Each part ends with `;`. */
+/** Decodes the reply to one request: the limits of operators, the places in lines, a part for each limit, the rest of each ban. Each part ends with `;`. */
 function requestStates(
   text: string,
   request: StoreRequest,
@@ -43,17 +44,21 @@ function requestStates(
   const parts = text.split(';')
   const { limits } = request
   const states: QuotaState[] = []
-  let next = 0
-  for (const { override } of limits) if (override) next += 1
-  let ends = next + limits.length
   let overrides = 0
+  let lines = 0
+  for (const { override } of limits) if (override) lines += 1
+  let next = lines
+  for (const limit of limits) if (standsIn(request, limit)) next += 1
+  let ends = next + limits.length
   for (const limit of limits) {
     const part = parts[next++]!
+    const read = (limit: Limit) => stateOf(part, limit, now, codec)
+    const place = standsIn(request, limit) ? parts[lines++]! : undefined
+    const readInLine =
+      place === undefined ? read : (limit: Limit) => codec.line?.read(place, limit, read)
     let state = limit.override
-      ? codec.override?.read(parts[overrides++]!, limit, (sized) =>
-          stateOf(part, sized, now, codec),
-        )
-      : stateOf(part, limit, now, codec)
+      ? codec.override?.read(parts[overrides++]!, limit, readInLine)
+      : readInLine(limit)
     if (state && limit.penalty && penaltyOf(request, limit))
       state = codec.penalty?.read(parts[ends++]!, state)
     if (!state || !isSound(state)) return undefined

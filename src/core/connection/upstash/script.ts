@@ -1,5 +1,6 @@
 /** Encodes calls of the Lua script: KEYS and ARGV. lua/README.md is the contract. */
 import { hasOwnKey } from '../../base/own-key.ts'
+import { standsIn } from '../line.ts'
 import type { Idempotency, Limit, StoreRequest } from '../store.ts'
 import { checkCall, headerText, idempotencyText, penaltyOf, requestText } from './arguments.ts'
 import type { Codec } from './part.ts'
@@ -69,7 +70,7 @@ export function keysOf(requests: StoreRequest[], namespace?: string): string[] {
     for (const limit of request.limits) {
       const keys = hasOwnKey(limit.terms.algorithm) ? others : records
       keys.add(keyOf(limit, namespace))
-      if (limit.override || penaltyOf(request, limit))
+      if (limit.override || penaltyOf(request, limit) || standsIn(request, limit))
         records.add(recordOf(limit.subject, namespace))
     }
   }

@@ -51,7 +51,7 @@ const contentOf = ({ tag, algorithm, limit, windowMs, burst, align }: Terms) =>
 
 /**
  * Returns a function that makes the call of a compiled script, or returns `undefined` if the general script must decide: for other modes
- * than `take`, and for requests with a penalty, a floor, an override, a limit with its own key, or several keys.
+ * than `take`, and for requests with a ticket, a penalty, a floor, an override, a limit with its own key, or several keys.
  */
 export function compiledCalls(): (
   requests: StoreRequest[],
@@ -130,8 +130,9 @@ export function isPlain(request: StoreRequest): boolean {
  * True if a compiled script of these limits can decide the request.
  * @param first the limits of the first request, which has the terms of the script
  */
-function isOf(compiled: CompiledLimit[], first: Limit[], { mode, limits }: StoreRequest): boolean {
-  if (mode !== 'take' || limits.length !== first.length) return false
+function isOf(compiled: CompiledLimit[], first: Limit[], request: StoreRequest): boolean {
+  const { mode, limits } = request
+  if (mode !== 'take' || request.ticket || limits.length !== first.length) return false
   for (let index = 0; index < limits.length; index += 1) {
     const limit = limits[index]!
     const { cost, floor, penalty, override } = limit

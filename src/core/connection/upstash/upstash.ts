@@ -44,22 +44,7 @@ export interface UpstashOptions extends UpstashDatabase {
   onReload?: () => void
   /** Measures each HTTP request. Defaults to none. */
   observer?: CallObserver | undefined
-  /** Makes the calls of a feature, with the parts of the general script. Defaults to none. */
-  calls?: MakeCalls | undefined
 }
-
-/** A call of a script of a feature. */
-export interface OwnCall extends ScriptCall {
-  script: Script
-  /** Reads the answer, as `repliesOf` does. */
-  repliesOf: (answer: unknown) => StoreResult[]
-}
-
-/** Returns a function for the call of a pack. `undefined` if the pack does not need the feature. */
-export type MakeCalls = (
-  lua: readonly ScriptPart[],
-  codec: Codec,
-) => (pack: Pack, now: number | undefined, namespace?: string) => OwnCall | undefined
 
 export interface UpstashStore extends Store {
   /**
@@ -69,11 +54,10 @@ export interface UpstashStore extends Store {
   decidePacks(packs: Pack[], options?: StoreOptions): Promise<StoreResult[]>
 }
 
-/** One command of an HTTP request: a call of the general script, of a compiled one, or of a feature. */
+/** One command of an HTTP request: a call of the general script, or of a compiled one. */
 interface StoreCommand extends ScriptCall {
   script: Script
   set?: CompiledCall['set']
-  repliesOf?: OwnCall['repliesOf']
 }
 
 /** Creates a store on one Upstash database. With invalid options `decide` fails with `not-configured`. */
@@ -84,22 +68,18 @@ export function createUpstashStore({
   lua = [],
   onReload,
   observer,
-  calls: makeCalls,
   ...database
 }: UpstashOptions): UpstashStore {
   const general = newScript(generalScript(lua))
   const codec: Codec = Object.assign({}, ...lua)
   const send = senderOf(database)
   const compiledCall = compiledCalls()
-  const ownCall = makeCalls?.(lua, codec)
   function callFor(
     pack: Pack,
     now: number | undefined,
     isDeclined: boolean,
   ): StoreCommand | StoreError {
     try {
-      const own = ownCall?.(pack, now, namespace)
-      if (own) return own
       const isGeneral = isDeclined || pack.idempotency
       const compiled = isGeneral ? undefined : compiledCall(joined(pack.lists), now, namespace)
       return compiled ?? { script: general, ...callOf(pack, now, namespace, codec) }
@@ -154,8 +134,7 @@ export function createUpstashStore({
       const answer = call instanceof StoreError ? call : answerTo(call, sent[next++]!)
       hasFailed ||= answer instanceof StoreError
       answers.push(answer)
-      const { repliesOf: read } = call as Partial<OwnCall>
-      replies.push(read ? read(answer) : repliesOf(packs[index]!, answer, codec))
+      replies.push(repliesOf(packs[index]!, answer, codec))
     }
     observed?.end(replies, { answers, sendsTime: now !== undefined })
     if (!hasFailed) return replies

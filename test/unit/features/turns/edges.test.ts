@@ -3,7 +3,7 @@ import type { ConfigOptions, PolicyOptions } from '../../../../src/core/config/o
 import { concurrency } from '../../../../src/features/concurrency/index.ts'
 import { endpoints } from '../../../../src/features/endpoints/index.ts'
 import { slidingLog } from '../../../../src/features/sliding-log/index.ts'
-import { turns, WaitSubject } from '../../../../src/features/turns/index.ts'
+import { turns } from '../../../../src/features/turns/index.ts'
 import { createSluice } from '../../../../src/hosts/app/sluice.ts'
 import { durableObjects } from '../../../../src/stores/durable-objects/index.ts'
 import { useDatabase } from '../../../support/database.ts'
@@ -44,7 +44,7 @@ function limiter(
 const inObjects = () =>
   [
     { store: durableObjects() },
-    { SLUICE_SUBJECT: memoryObjects(WaitSubject).objects, SLUICE_SECRET: 'a secret for tests' },
+    { SLUICE_SUBJECT: memoryObjects().objects, SLUICE_SECRET: 'a secret for tests' },
   ] as [object, object]
 
 test('A request that finds no room to wait is told the time of its place, and not that of a shadow policy.', async () => {
@@ -66,8 +66,10 @@ test('Without room to wait a Durable Object still counts slots, which have no wa
     key: 'global',
   } as const
   const options = { ...store, maxWaiting: 1, use: [concurrency()] }
-  const check = limiter([{ ...spaced, wait: '5s' }, slots], options, variables)
-  const [, , last] = await Promise.all([check(), check(), check()])
+  const slow = { ...spaced, limit: 1, window: '10s', wait: '60s' } as const
+  const check = limiter([slow, slots], options, variables)
+  void check() // passes, and has the room until then
+  const [, last] = await Promise.all([check(), check()])
   expect(last!.decision).toMatchObject({ allowed: false, reason: 'limited' })
   expect(last!.decision).not.toHaveProperty('fallback')
 })

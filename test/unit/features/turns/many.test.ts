@@ -19,54 +19,52 @@ afterAll(async () => {
   await redis.stop()
 })
 
-test('1,000 requests wait in one isolate, each with less than 20 KiB, and after the end of Redis every wait ends.', async () => {
+test('1,000 requests wait in one isolate, each with less than 20 KiB, and after the end of Redis the isolate lets them pass by its own count.', async () => {
   vi.spyOn(console, 'error').mockImplementation(() => {}) // the log
   const sluice = createSluice({
     deadline: '60s',
     policies: [
-      { name: 'queue', algorithm: 'gcra', limit: 40, window: '1s', key: 'global', wait: '60s' },
+      { name: 'queue', algorithm: 'gcra', limit: 20, window: '1s', key: 'global', wait: '60s' },
     ],
     use: [turns()],
   })
   const env = { UPSTASH_REDIS_REST_URL: bridge.url, UPSTASH_REDIS_REST_TOKEN: bridge.token }
   const client = new AbortController()
-  const ended: { reason: string; at: number }[] = []
+  const ended: { allowed: boolean; at: number }[] = []
   const begin = (count: number) =>
     Array.from({ length: count }, async () => {
       const request = new Request('http://localhost/', { signal: client.signal })
       const { decision } = await sluice.check(request, { env })
-      const one = { reason: decision.reason, at: Date.now() }
+      const one = { allowed: decision.allowed, at: Date.now() }
       ended.push(one)
       return one
     })
   const held = vi.spyOn(globalThis, 'setTimeout')
-  await Promise.all(begin(41)) // the first 40 do not wait
+  await Promise.all(begin(21)) // the first ones do not wait
   collect()
   const before = process.memoryUsage().heapUsed
   held.mockClear()
   const waiting = begin(1_000)
   // The timers of deadlines are longer, those of batches are shorter.
-  const sleeping = () => held.mock.calls.filter(([, ms]) => ms! > 100 && ms! < 40_000).length
-  await expect.poll(sleeping, { interval: 10, timeout: 20_000 }).toBeGreaterThan(900)
+  const sleeping = () => held.mock.calls.filter(([, ms]) => ms! > 100 && ms! < 55_000).length
+  await expect.poll(sleeping, { interval: 10, timeout: 30_000 }).toBeGreaterThan(900)
   collect()
-  const left = 1_041 - ended.length
+  const left = 1_021 - ended.length
   expect((process.memoryUsage().heapUsed - before) / left).toBeLessThan(20 * 1024)
   held.mockRestore()
 
   await redis.stop()
   const killedAt = Date.now()
-  // New requests do not wait behind those with a place.
-  for (const { reason } of await Promise.all(begin(3))) expect(reason).toBe('store-error')
-  expect(ended.length).toBeLessThan(1_044)
-  // Those with a place go on in its order, but for the time that a reply takes: 40 places are a second.
-  const first = ended.length
-  await expect.poll(() => ended.length, { timeout: 10_000 }).toBeGreaterThan(first + 60)
+  const isLater = ({ at }: { at: number }) => at > killedAt
+  await expect.poll(() => ended.filter(isLater).length, { timeout: 20_000 }).toBeGreaterThan(40)
   // The others end at once if their client goes.
   client.abort()
-  const all = await Promise.all(waiting)
-  expect(ended).toHaveLength(1_044)
-  const placed = all.filter(({ reason, at }) => reason === 'within-limit' && at > killedAt)
-  expect(placed.length).toBeGreaterThan(40)
-  for (let index = 40; index < placed.length; index += 1)
-    expect(placed[index]!.at).toBeGreaterThanOrEqual(placed[index - 40]!.at)
+  await Promise.all(waiting)
+  expect(ended).toHaveLength(1_021)
+  const passed = ended.filter((one) => one.allowed && isLater(one))
+  // An isolate without its database admits no more than the limit.
+  for (const { at } of passed) {
+    const within = passed.filter((other) => other.at >= at && other.at < at + 1_000)
+    expect(within.length).toBeLessThanOrEqual(20)
+  }
 }, 60_000)
