@@ -30,7 +30,8 @@ export async function idempotencyOf(
   const policies = questions.map(({ matched }) =>
     matched.policies.filter(isMatch).map(({ policy, cost, floor }) => {
       const { tag, mode, limit, burst, penalty, wait, overrides } = policy
-      return [tag, mode, limit, burst, penalty, cost, floor, wait, overrides]
+      const own = [tag, mode, limit, burst, penalty, cost, floor]
+      return wait || overrides ? [...own, wait, overrides] : own
     }),
   )
   const [name, fingerprint] = await Promise.all([

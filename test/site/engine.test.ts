@@ -112,12 +112,13 @@ describe('requests that wait for their turn', () => {
     expect(served.slice(0, 11).map(({ at }) => at - START)).toEqual(waits)
     expect(served.slice(0, 11).map(({ status }) => status)).toEqual(waits.map(() => 200))
     expect(Object.fromEntries(served[1]!.fields)).toMatchObject({
-      'server-timing': 'sluice;desc="waited";dur=100',
+      'server-timing': 'sluice;desc="waited";dur=101',
     })
     expect(
       served.slice(11).map(({ at, status, decision }) => [at, status, decision.retryAfterMs]),
     ).toEqual(Array(3).fill([START, 429, 1100]))
-    expect(bill.calls).toBe(12) // the denial cache repeats the refusal
+    // Two for each request that waits. The denial cache repeats the refusal.
+    expect(bill.calls).toBe(22)
   })
 
   test.each([

@@ -1,7 +1,7 @@
 /** The time of a simulation: the clock and the timers of this thread, which the traffic moves. */
 
 /** A timer that has not run. */
-export interface Timer {
+interface Timer {
   /** ms since the epoch */
   at: number
   run(): void
@@ -9,8 +9,14 @@ export interface Timer {
 
 export interface OwnTime {
   set(ms: number): void
-  /** Resolves to the next timer that code sets. */
-  nextTimer(): Promise<Timer>
+  /** When the next timer runs, ms since the epoch; infinite without one. */
+  nextTimer(): number
+  /** Runs the next timer, at its time. */
+  runTimer(): void
+  /** Waits until each of the tasks that are not done has set a timer. */
+  idle(): Promise<void>
+  /** Adds a task, which sets one timer at a time. */
+  begin(task: Promise<unknown>): void
 }
 
 /** Longer than any pause of the browser: a decision has a time of the traffic, and no time of the machine. */
@@ -22,26 +28,54 @@ const DEADLINE_MS = 20 * 86_400_000
  * never. Nothing else may run meanwhile: the playground does this in a worker of its own.
  */
 export async function atOwnTime<T>(task: (time: OwnTime) => Promise<T>): Promise<T> {
-  const { setTimeout } = globalThis
+  const { setTimeout, clearTimeout } = globalThis
   const { now } = Date
   let time = now()
-  let isSet = (_: Timer) => {}
+  const timers = new Set<Timer>()
+  let tasks = 0
+  let changed = () => {}
+  const next = () => [...timers].reduce((one, other) => (other.at < one.at ? other : one), NEVER)
   Date.now = () => time
   globalThis.setTimeout = ((run: () => void, ms: number) => {
-    if (ms < DEADLINE_MS) isSet({ at: time + ms, run })
-  }) as typeof setTimeout
+    if (ms >= DEADLINE_MS) return undefined
+    const timer = { at: time + ms, run }
+    timers.add(timer)
+    changed()
+    return timer
+  }) as never
+  globalThis.clearTimeout = ((timer: Timer) => void timers.delete(timer)) as never
   try {
     return await task({
       set(ms) {
         time = ms
       },
-      nextTimer: () =>
-        new Promise((resolve) => {
-          isSet = resolve
-        }),
+      nextTimer: () => next().at,
+      runTimer() {
+        const timer = next()
+        timers.delete(timer)
+        time = timer.at
+        timer.run()
+      },
+      async idle() {
+        while (timers.size < tasks) {
+          await new Promise<void>((resolve) => {
+            changed = resolve
+          })
+        }
+      },
+      begin(one) {
+        tasks += 1
+        const done = () => {
+          tasks -= 1
+          changed()
+        }
+        one.then(done, done)
+      },
     })
   } finally {
     Date.now = now
-    globalThis.setTimeout = setTimeout
+    Object.assign(globalThis, { setTimeout, clearTimeout })
   }
 }
+
+const NEVER: Timer = { at: Number.POSITIVE_INFINITY, run: () => {} }

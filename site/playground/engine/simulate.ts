@@ -98,20 +98,28 @@ export function simulate(
       )
       time.set(end)
       await next!.finish()
+      await time.idle()
     }
 
     /** Ends the waits and the responses and takes the samples that come before a time. */
     async function passTo(ms: number) {
-      while (Math.min(nextEnd(), sampleAt) <= ms) {
-        if (nextEnd() <= sampleAt) {
+      for (;;) {
+        const next = Math.min(nextEnd(), time.nextTimer(), sampleAt)
+        if (next > ms || next === Number.POSITIVE_INFINITY) break
+        if (next === nextEnd()) {
           await finishNext()
+          continue
+        }
+        if (next === time.nextTimer()) {
+          time.runTimer()
+          await time.idle()
           continue
         }
         time.set(sampleAt)
         run.samples.push({ at: sampleAt, limits: await peek(limiter, model) })
         sampleAt += samples!.everyMs
       }
-      time.set(ms)
+      if (ms < Number.POSITIVE_INFINITY) time.set(ms)
     }
 
     async function serveAt(index: number, arrival: Arrival) {
@@ -123,25 +131,24 @@ export function simulate(
       }
     }
 
+    const all: Promise<void>[] = []
     for (const [index, arrival] of arrivals.entries()) {
       await passTo(arrival.at)
-      const waiting = time.nextTimer()
       const serving = serveAt(index, arrival)
-      const turn = await Promise.race([serving, waiting])
-      if (!turn) continue
-      const finish = () => {
-        turn.run()
-        return serving
-      }
-      inFlight.push({ end: turn.at, finish })
+      all.push(serving)
+      time.begin(serving)
+      await time.idle()
     }
-    await passTo(Math.max(last.at, samples?.to ?? 0))
-    while (inFlight.length > 0) await finishNext()
+    const end = Math.max(last.at, samples?.to ?? 0)
+    await passTo(end)
+    sampleAt = Number.POSITIVE_INFINITY
+    await passTo(Number.POSITIVE_INFINITY)
+    await Promise.all(all)
     return run
   })
 }
 
-/** A request that waits for its turn, or whose response the origin has not finished. */
+/** A request whose response the origin has not finished. */
 interface InFlight {
   /** ms since the epoch */
   end: number

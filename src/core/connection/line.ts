@@ -35,5 +35,8 @@ export function inLine(
   turnMs: number | null,
 ): QuotaState {
   const answer = state.allowed ? state : { ...state, retryAfterMs: turnMs }
+  // The requests before it need the whole quota.
+  if (answer.remaining === 0 && answer.nextAfterMs === 0)
+    answer.nextAfterMs = (answer.allowed ? answer.resetAfterMs : turnMs) ?? 0
   return floor ? { ...answer, reserved: Math.min(floor, answer.remaining + reserved) } : answer
 }

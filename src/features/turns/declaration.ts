@@ -15,7 +15,7 @@ export const declaration: FeatureFields = {
       if (algorithm === 'distinct')
         add('wait', 'no value (the time at which a value may come back depends on its values)')
       if (lease)
-        add('lease', 'no value (a policy with wait gives each request its place in a call)')
+        add('lease', 'no value (the place of a request that waits is in the store)')
       if (check === 'parallel')
         add('check', 'before (a request waits before it reaches the origin)')
     })

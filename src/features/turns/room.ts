@@ -53,10 +53,10 @@ export function createRoom(most: number): WaitingRoom {
     return guests.size >= most
   }
 
-  /** Wakes all whose turn it is, in the order in which they came. */
-  function ring() {
+  /** Wakes a sleeper, and with it all others whose turn it is, in the order in which they came. */
+  function ring(sleeper: Sleeper) {
     const now = Date.now()
-    const due = [...sleepers].filter(({ until }) => until <= now)
+    const due = [...sleepers].filter((one) => one === sleeper || one.until <= now)
     for (const one of due.sort((one, other) => one.number - other.number)) one.wake()
   }
 
@@ -74,13 +74,13 @@ export function createRoom(most: number): WaitingRoom {
         sleep(ms, subjects, closed) {
           const { promise, resolve } = withResolvers<boolean>()
           // A timer may fire up to one ms early.
-          const timer = setTimeout(ring, ms + 1)
+          const timer = setTimeout(() => ring(sleeper), ms + 1)
           const end = (isStill: boolean) => {
             clearTimeout(timer)
             sleepers.delete(sleeper)
             resolve(isStill)
           }
-          const sleeper = { number: own, until: Date.now() + ms, subjects, wake: () => end(true) }
+          const sleeper: Sleeper = { number: own, until: Date.now() + ms, subjects, wake: () => end(true) }
           sleepers.add(sleeper)
           const gone = () => end(false)
           closed?.then(gone, gone)

@@ -1,6 +1,8 @@
 /** Fingerprints of calls with an `Idempotency-Key`. While a deployment rolls out, isolates of two versions compare them. */
 import { expect, test } from 'vitest'
 import { idempotencyOf } from '../../../src/api/idempotency.ts'
+import { overrides } from '../../../src/features/overrides/index.ts'
+import { turns } from '../../../src/features/turns/index.ts'
 import { createMatcher } from '../../support/create-matcher.ts'
 
 const policy = { limit: 5, window: '1m', key: 'global' } as const
@@ -29,3 +31,15 @@ test.each([
     expect(found).toMatchObject({ fingerprint })
   },
 )
+
+test('A call has another fingerprint once its policy lets requests wait, or operators set limits.', async () => {
+  const fingerprintOf = async (change: object) => {
+    const policies = [{ ...policy, name: 'one', ...change }]
+    const use = [turns(), overrides()]
+    const matched = await createMatcher({ policies, use })('/')
+    const found = await idempotencyOf(call, { id: 'caller' }, {}, [{ matched }])
+    return (found as { fingerprint: string }).fingerprint
+  }
+  const all = await Promise.all([{}, { wait: '2s' }, { overrides: true }].map(fingerprintOf))
+  expect(new Set(all).size).toBe(3)
+})
