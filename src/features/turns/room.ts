@@ -80,7 +80,12 @@ export function createRoom(most: number): WaitingRoom {
             sleepers.delete(sleeper)
             resolve(isStill)
           }
-          const sleeper: Sleeper = { number: own, until: Date.now() + ms, subjects, wake: () => end(true) }
+          const sleeper: Sleeper = {
+            number: own,
+            until: Date.now() + ms,
+            subjects,
+            wake: () => end(true),
+          }
           sleepers.add(sleeper)
           const gone = () => end(false)
           closed?.then(gone, gone)
