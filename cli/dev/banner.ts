@@ -17,10 +17,23 @@ export function table(rows: string[][], widest = Number.POSITIVE_INFINITY): stri
 
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
 
-function curlOf({ method, path, headers, policy }: Try, url: string): [string, string] {
+/** The options and the address of curl for a request. */
+function optionsOf({ method, headers, body }: Try, address: string): string {
   const fields = headers.map((field) => ` -H ${quoted(field)}`).join('')
   const verb = method === 'GET' ? '' : method === 'HEAD' ? ' -I' : ` -X ${method}`
-  return [`curl -i${verb} ${url}${path}${fields}`, policy]
+  return `${verb} ${address}${fields}${body ? ` -d ${quoted(JSON.stringify(body))}` : ''}`
+}
+
+const aboutOf = (text: string, { needs }: Try) =>
+  needs.length > 0 ? `${text}; write ${needs.join(', and ')}` : text
+
+function curlOf(request: Try, url: string): [string, string] {
+  const address = url + request.path
+  const isPlain = /^[\w:/.%~-]*$/.test(address)
+  return [
+    `curl -i${optionsOf(request, isPlain ? address : quoted(address))}`,
+    aboutOf(request.policy, request),
+  ]
 }
 
 /** curl commands for the policies of the configuration, each with a comment. */
@@ -31,10 +44,11 @@ export function tries(
 ): string {
   const commands = tries.map((one) => curlOf(one, url))
   if (flood) {
-    const target = quoted(`${url}${flood.path}?[1-${flood.count}]`)
+    const { request, count } = flood
+    const target = `${url}${request.path}${request.path.includes('?') ? '&' : '?'}[1-${count}]`
     commands.push([
-      `curl -s -o /dev/null -w '%{http_code} ' ${target}`,
-      'sends requests until the limit refuses them with 429',
+      `curl -s -o /dev/null -w '%{http_code} '${optionsOf(request, quoted(target))}`,
+      aboutOf('sends requests until the limit refuses them with 429', request),
     ])
   }
   if (ask) {

@@ -31,8 +31,13 @@ export interface Program extends Additions {
 }
 
 /** Reads the configuration in a separate process (read.ts). */
-export async function readConfiguration({ file, project, check }: Program): Promise<Description> {
-  const args = [PROCESS, 'read', join(project, 'sluice.config.ts'), project, check]
+export async function readConfiguration({
+  file,
+  project,
+  check,
+  objects = '',
+}: Program): Promise<Description> {
+  const args = [PROCESS, 'read', join(project, 'sluice.config.ts'), project, check, objects]
   // A folder of its own, because a process that is killed does not remove its files.
   const folder = await mkdtemp(join(tmpdir(), 'sluice-read-'))
   const child = fork(file, args, {

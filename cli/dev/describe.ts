@@ -3,7 +3,7 @@
 import { databasesOf } from '../../src/core/config/feature.ts'
 import type { Finding } from '../../src/core/config/findings.ts'
 import type { ConfigOptions, PolicyOptions } from '../../src/core/config/options.ts'
-import { type Policy, parseConfig } from '../../src/core/config/parse.ts'
+import { type Config, type Policy, parseConfig } from '../../src/core/config/parse.ts'
 import type { Condition } from '../../src/core/config/schema/condition.ts'
 import type { KeyPart } from '../../src/core/config/schema/key.ts'
 import { labelOf } from '../../src/core/program/key.ts'
@@ -24,7 +24,7 @@ export interface Description {
   /** An example request for the decision API. */
   ask: { policy: string; key: unknown } | undefined
   /** A request, and how often to send it to use up the smallest quota. */
-  flood: { count: number; path: string } | undefined
+  flood: { count: number; request: Try } | undefined
   /** What the linter finds. The origin is not checked: `sluice dev` provides one. */
   findings: Finding[]
 }
@@ -46,20 +46,23 @@ export const POLICY_COLUMNS = ['policy', 'limit', 'algorithm', 'counted by', 'ap
 export interface Try {
   policy: string
   method: string
+  /** With the query. */
   path: string
   headers: string[]
+  /** Fields of a JSON body. */
+  body: object | undefined
+  /** What the user must write instead of a word of the request. */
+  needs: string[]
 }
 
 export function describe(options: ConfigOptions): Description {
   const config = parseConfig(options, inGateway)
   const { policies, use, apiKeys } = config
   const plain = policies.filter(({ match }) => isPlain(match))
-  const smallest = plain
-    .filter(
-      ({ match, algorithm, distinct }) =>
-        algorithm !== 'concurrency' && !distinct && !isWrite(match),
-    )
-    .sort((a, b) => a.limit - b.limit)[0]
+  const [smallest] = plain
+    .map((policy) => ({ policy, request: tryOf(policy, apiKeys) }))
+    .filter(({ policy, request }) => isUsedUp(policy) && request.method === 'GET' && !request.body)
+    .sort((a, b) => a.policy.limit - b.policy.limit)
   const example = policies.find(({ key }) => key.every(({ source }) => source !== 'function'))
   return {
     policies: policies.map((policy, index) => rowOf(policy, options.policies[index]!)),
@@ -68,40 +71,97 @@ export function describe(options: ConfigOptions): Description {
     variables: [...use.flatMap(({ variables = [] }) => variables), apiKeys.known].filter(
       (name) => name !== undefined,
     ),
-    tries: plain.slice(0, 3).map(tryOf),
+    tries: plain.slice(0, 3).map((policy) => tryOf(policy, apiKeys)),
     ask: example && { policy: example.name, key: keyOf(example.key) },
     flood:
-      smallest && smallest.limit <= 100
-        ? { count: Math.ceil(smallest.limit * 1.2), path: pathOf(smallest.match) }
+      smallest && smallest.policy.limit <= 100
+        ? { count: Math.ceil(smallest.policy.limit * 1.2), request: smallest.request }
         : undefined,
     findings: lint(options),
   }
 }
 
-/** True if a policy applies to a simple request with curl from this machine. */
-const isPlain = ({ country, ip, header }: Condition) =>
-  !country &&
-  !ip &&
-  (header ?? []).every(({ values }) => values?.every((one) => !one.includes('*')) ?? true)
+/** What Cloudflare reports of a client, and its address. */
+const FROM_CLOUDFLARE = ['country', 'asn', 'ip', 'ja4', 'verifiedBot', 'botScore'] as const
 
-const isWrite = ({ method }: Condition) => method !== undefined && !method.includes('GET')
+/** True if curl can send a request from this machine to which a policy applies. */
+const isPlain = ({ header, query, body, ...more }: Condition) =>
+  FROM_CLOUDFLARE.every((name) => more[name] === undefined) &&
+  [header, query, body].every((fields = []) =>
+    fields.every(({ values }) => values?.every((one) => !one.includes('*')) ?? true),
+  )
+
+/** True if requests that succeed use up the quota of a policy, which then refuses. */
+const isUsedUp = ({ algorithm, distinct, countOnly, mode, key }: Policy) =>
+  algorithm !== 'concurrency' &&
+  !distinct &&
+  !countOnly &&
+  mode === 'enforce' &&
+  key.every(({ source }) => source !== 'function')
 
 /** An example path: `/users/1` for `/users/:id`, `/api/x` for `/api/*`. */
 const pathOf = ({ path }: Condition) => (path?.[0] ?? '/').replace(/:\w+/g, '1').replace(/\*$/, 'x')
 
-const tryOf = ({ name, match, key }: Policy): Try => ({
-  policy: name,
-  method: match.method?.[0] ?? 'GET',
-  path: pathOf(match),
-  headers: [
-    ...(match.host ? [`Host: ${match.host[0]!.replace('*', 'a')}`] : []),
-    ...(match.header ?? []).map(({ name, values }) => `${name}: ${values?.[0] ?? '1'}`),
-    ...key.flatMap((part) => (part.source === 'header' ? [`${part.name}: alice`] : [])),
-    ...key.flatMap((part) => (part.source === 'cookie' ? [`Cookie: ${part.name}=alice`] : [])),
-    ...(key.some(({ source }) => source === 'api-key') ? ['X-Api-Key: …'] : []),
-    ...(key.some(({ source }) => source === 'jwt') ? ['Authorization: Bearer …'] : []),
-  ],
-})
+/** An example of a request to which a policy applies, and that has its key. */
+function tryOf({ name: policy, match, key }: Policy, { from, known }: Config['apiKeys']): Try {
+  const parts: { source: string; name: string; value: string }[] = []
+  const needs: string[] = []
+  const add = (source: string, name: string, value: string) => {
+    const isThere = parts.some((one) => one.source === source && one.name === name)
+    if (!isThere) parts.push({ source, name, value })
+  }
+  for (const source of ['header', 'query', 'body'] as const) {
+    for (const { name, values } of match[source] ?? []) add(source, name, values?.[0] ?? '1')
+  }
+  for (const part of key) {
+    if ('name' in part && part.source !== 'jwt' && part.source !== 'path-parameter') {
+      add(part.source, part.name, 'alice')
+    }
+  }
+  if (match.apiKey || key.some(({ source }) => source === 'api-key')) {
+    const [place] = from
+    if (known) needs.push(`a key of ${known} for KEY`)
+    add(place!.source, place!.name, known || match.apiKey ? 'KEY' : 'alice')
+  }
+  if (match.jwt || key.some(({ source }) => source === 'jwt')) {
+    needs.push('a JSON Web Token for TOKEN')
+    add('bearer', '', 'TOKEN')
+  }
+  const of = (source: string) => parts.filter((one) => one.source === source)
+  const query = of('query').map(({ name, value }) => `${name}=${encodeURIComponent(value)}`)
+  const cookies = of('cookie').map(({ name, value }) => `${name}=${value}`)
+  const body = of('body').length > 0 ? bodyOf(of('body')) : undefined
+  return {
+    policy,
+    method: match.method?.[0] ?? (body ? 'POST' : 'GET'),
+    path: pathOf(match) + (query.length > 0 ? `?${query.join('&')}` : ''),
+    headers: [
+      ...(match.host ? [`Host: ${match.host[0]!.replace('*', 'a')}`] : []),
+      ...of('header').map(({ name, value }) => `${name}: ${value}`),
+      ...(cookies.length > 0 ? [`Cookie: ${cookies.join('; ')}`] : []),
+      ...of('bearer').map(({ value }) => `Authorization: Bearer ${value}`),
+      ...(body ? ['Content-Type: application/json'] : []),
+    ],
+    body,
+    needs,
+  }
+}
+
+/** `{ params: { name: 'x' } }` for the path `params.name`. */
+function bodyOf(fields: { name: string; value: string }[]): object {
+  const body = {}
+  for (const { name, value } of fields) {
+    const path = name.split('.')
+    const last = path.pop()!
+    let place: Record<string, unknown> = body
+    for (const step of path) {
+      place[step] ??= {}
+      place = place[step] as Record<string, unknown>
+    }
+    place[last] = value
+  }
+  return body
+}
 
 function keyOf(key: KeyPart[]): unknown {
   const values = key.map(({ source }) => (source === 'ip' ? '203.0.113.7' : `a-${source}`))

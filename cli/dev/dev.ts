@@ -193,6 +193,8 @@ async function start({ command, program }: DevOptions): Promise<void> {
   let unsupported: string[] = []
   let findings: Description['findings'] = []
   let operateToken = OPERATE_TOKEN
+  /** True if a database counts, and not Durable Objects. */
+  let counting: boolean | undefined
 
   /** Collects the bindings of the Worker. The environment overrides .dev.vars, which overrides the defaults, then wrangler.toml. */
   async function runtime(
@@ -207,7 +209,13 @@ async function start({ command, program }: DevOptions): Promise<void> {
     const found = wrangler.hasMore ? await moreBindings(project, WORKER_NAME) : undefined
     const more = program.objects ? withObjects(found) : found
     missing = variables.filter((name) => !(name in given) && !(name in vars))
-    if (hasDatabase && !program.objects) database ??= await startDatabase(given)
+    const isDatabase = hasDatabase && !program.objects
+    if (isDatabase) database ??= await startDatabase(given)
+    if (counting !== undefined && counting !== isDatabase) {
+      const store = isDatabase ? `Redis (${database!.rows[0]![1]})` : 'Durable Objects'
+      console.log(`The store is now ${store}: all quotas start anew.`)
+    }
+    counting = isDatabase
     const databases = [undefined, ...shards].map((name) => {
       const { url, token } = variablesOf(name)
       return database && { [url]: database.url, [token]: database.token }
@@ -218,6 +226,7 @@ async function start({ command, program }: DevOptions): Promise<void> {
       env: {
         ...vars,
         ...((shards.length > 0 || !database) && { SLUICE_SECRET: 'local' }),
+        SLUICE_DEV: 'true',
         SLUICE_API_TOKEN: API_TOKEN,
         SLUICE_OPERATE_TOKEN: OPERATE_TOKEN,
         SLUICE_PROXY_TOKEN: PROXY_TOKEN,

@@ -3,31 +3,37 @@ import { relative } from 'node:path'
 import { ConfigError } from '../../src/core/base/errors.ts'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
 import { problemsOf } from '../../src/lint/lint.ts'
+import { objectProblems } from '../check/objects.ts'
 import { hostOf } from '../project/hosts.ts'
 import { loadConfig } from '../project/load-config.ts'
+import { wranglerFile } from '../project/wrangler-config.ts'
 import { type Description, describe } from './describe.ts'
 
 export type FromReader = { description: Description } | { problem: string }
 
 /**
  * Sends the description of a configuration to the parent process.
- * @param args the configuration, the folder of the project, and the command that lists all problems
+ * @param args the configuration, the folder of the project, the command that lists all problems, and the module of objects if
+ * `sluice dev` adds them
  */
-export async function runReader([file, project, check]: string[]): Promise<void> {
+export async function runReader([file, project, check, objects]: string[]): Promise<void> {
   // The stack of an error then names the lines of the source.
   process.setSourceMapsEnabled(true)
-  const answer = await read(file!).catch((error) => ({
+  const answer = await read(file!, objects ? undefined : project).catch((error) => ({
     problem: problemOf(error, project!, check!),
   }))
   process.send!(answer satisfies FromReader, () => process.exit())
 }
 
-async function read(file: string): Promise<FromReader> {
+/** @param project the folder whose bindings must fit the store; `undefined` without a check of them */
+async function read(file: string, project: string | undefined): Promise<FromReader> {
   const options = (await loadConfig(file)) as ConfigOptions
   // The Worker would not start either, with a longer message.
   const { parse } = await hostOf(file)
   parse(options)
-  return { description: describe(options) }
+  const description = describe(options)
+  const problems = project ? await objectProblems(options, wranglerFile(project)) : []
+  return problems.length > 0 ? { problem: problems.join('\n').trim() } : { description }
 }
 
 /** Describes an error in one line. */

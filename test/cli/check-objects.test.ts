@@ -1,6 +1,7 @@
 /** `sluice check` with `durableObjects()`: what the configuration of wrangler and the Worker need. */
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { freePort } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { objectProblems } from '../../cli/check/objects.ts'
 import { gatewayFiles } from '../../cli/init/templates.ts'
@@ -134,3 +135,34 @@ test('A Worker that does not bundle is reported with the place of its mistake.',
   await project.write('src/worker.ts', "import './nothing'\n")
   await expect(problems()).rejects.toThrow(/^src\/worker\.ts:1:8: Could not resolve "\.\/nothing"$/)
 })
+
+test('npx sluice dev names what a store lacks instead of running a Worker that fails, and names another store.', async () => {
+  await project.write('wrangler.toml', without(toml, BINDING))
+  const refused = await project.spawned(['dev'], { env: { PORT: String(await freePort()) } })
+  expect(refused).toMatchObject({ code: 1, stdout: '' })
+  expect(refused.stderr).toContain(
+    'Could not start: store: wrangler.toml has no binding SLUICE_SUBJECT. Add:\n\n  [[durable_objects.bindings]]\n',
+  )
+  await project.write('wrangler.toml', toml)
+  const run = await project.dev()
+  try {
+    const config = files['sluice.config.ts']!
+    const stores = /^.*durableObjects.*\n/gm
+    await project.write('sluice.config.ts', config.replace(stores, ''))
+    const output = () => run.output()
+    await expect
+      .poll(output, { timeout: 20_000 })
+      .toMatch(/^The store is now Redis \(redis:.*\): all quotas start anew\.$/m)
+    await project.write('sluice.config.ts', config)
+    await expect
+      .poll(output, { timeout: 20_000 })
+      .toContain('The store is now Durable Objects: all quotas start anew.')
+    await project.write('src/worker.ts', without(worker, EXPORT))
+    await expect
+      .poll(output, { timeout: 20_000 })
+      .toContain('Not reloaded: store: src/worker.ts does not export SluiceSubject. Add:')
+  } finally {
+    process.kill(-run.pid, 'SIGINT')
+    await run.ended
+  }
+}, 90_000)

@@ -38,7 +38,10 @@ async function send<T>(path: string, body?: object): Promise<T> {
     headers: { 'Content-Type': 'application/json' },
     signal: AbortSignal.timeout(15_000),
   }).catch(() => {
-    throw new CallError(0, 'The command sluice dashboard does not respond. Is it still running?')
+    throw new CallError(
+      0,
+      'The command that serves this page does not respond: sluice dev, or sluice dashboard. Is it still running?',
+    )
   })
   const answer = await response.json().catch(() => undefined)
   if (response.ok && answer) return answer

@@ -15,6 +15,8 @@ export interface Bindings {
   SLUICE_VERIFY_TOKEN?: string
   /** Secret that signs near-limit notices: `whsec_` and base64, or plain text. Several with `whsec_` are separated by spaces. */
   SLUICE_WEBHOOK_SECRET?: string
+  /** `true` in `sluice dev`: the counts name clients by the values of their keys, as `observe({ subjects: 'plain' })` does. */
+  SLUICE_DEV?: string
 }
 
 /** Names of the variables of a database. Those of a shard end in its name: `UPSTASH_REDIS_REST_URL_EU_1` for `eu-1`. */

@@ -58,9 +58,16 @@ export function createObserver(
     const near = isNear(binding, outcome)
     counters.decided({ policy, outcome, decidedBy, units, near }, now)
     if (!decision.allowed && BY_CLIENT.includes(outcome)) {
-      withSubject(match, fact, (subject) => {
-        if (subject !== undefined) counters.refused(policy, subject, now)
-      })
+      // On a developer's machine an operator wants to recognize a client.
+      const names = env.SLUICE_DEV === 'true' && subjects === 'hashed' ? 'plain' : subjects
+      withSubject(
+        match,
+        fact,
+        (subject) => {
+          if (subject !== undefined) counters.refused(policy, subject, now)
+        },
+        names,
+      )
     }
     if (onDecision) {
       withSubject(match, fact, (subject) =>
@@ -76,8 +83,9 @@ export function createObserver(
     match: Match | undefined,
     { hash, waitUntil }: DecisionFact,
     next: (subject: string | undefined) => void,
+    names = subjects,
   ) {
-    const label = match && labelOf(subjects, match.partitionKey, hash)
+    const label = match && labelOf(names, match.partitionKey, hash)
     const done = whenKnown(label, next)
     if (done instanceof Promise) waitUntil(done.catch(failed))
   }

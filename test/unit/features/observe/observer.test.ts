@@ -253,6 +253,22 @@ describe('the statistics of an isolate', () => {
     expect(fallbacks).toBe(9)
   })
 
+  test.each([
+    ['hashed', 'ip=x'],
+    ['network', 'hash of x'],
+    ['none', undefined],
+  ] as const)(
+    'In sluice dev, offenders of subjects %j have the values of their key, unless it asks for fewer. Events do not.',
+    async (subjects, label) => {
+      const { observer, stats, events } = setUp({ subjects })
+      const matches = [matchOf({}, { partitionKey: [['ip', 'x']] })]
+      observer.decided(factOf({ decision: refused, matches, env: { SLUICE_DEV: 'true' } }))
+      const { offenders } = (await stats()).total
+      expect(offenders.map(({ subject }) => subject)).toEqual(label ? [label] : [])
+      expect(events[0]!.subject).toBe(label && 'hash of x')
+    },
+  )
+
   test('The circuit of each database and the calls are in it.', async () => {
     const { observer } = setUp()
     const limits = [{ subject: 's', cost: 1, terms: matchOf({ algorithm: 'fixed-window' }).policy }]
