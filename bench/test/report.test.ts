@@ -175,6 +175,14 @@ test('The picture escapes its texts and describes its values in words.', () => {
   expect(svg).not.toContain('NaN')
 })
 
+test('The label of each variant fits beside its bar in the picture.', () => {
+  const ids = Object.keys(variants) as (keyof typeof variants)[]
+  const flood = Object.fromEntries(ids.map((id) => [id, [sample()]]))
+  const [panel] = panelsOf(results({ workloads: { flood } }))
+  expect(panel!.bars).toHaveLength(ids.length)
+  for (const { label } of panel!.bars) expect(label.length, label).toBeLessThanOrEqual(33)
+})
+
 test('The picture shows only measured variants.', () => {
   expect(panelsOf(results())).toEqual([])
   const flood = { nothing: [sample()], ours: [sample({ workerUs: 110 })] }

@@ -86,7 +86,7 @@ export const examples: Example[] = [
     title: 'Concurrency',
     text: configOf(`    { name: 'reports', algorithm: 'concurrency', limit: 2, window: '1m' },`),
     traffic: traffic({ requests: 40, lengthMs: 60_000, durationMs: 8000 }),
-    look: 'The origin takes 8 s for a response, so two requests pass and the next ones wait for a free slot.',
+    look: 'The origin takes 8 s for a response, so two requests pass and the next ones are refused until a slot is free.',
   },
   {
     name: 'several-limits',

@@ -21,13 +21,18 @@ export function panelsOf({ workloads }: Results): Panel[] {
         .replace('@upstash/ratelimit', 'upstash')
         .replace('a Worker that', '')
         .replace('batching and denial cache off', 'no batching, no cache')
+        .replace('the same response, no decision, one GET for all of', 'no decision, a GET every')
+        .replace(', simulated', ' (sim.)')
       return [{ label: label.trim(), by, value: found.median, low: found.low, high: found.high }]
     })
     return { title, subtitle, bars }
   }
   return [
     panel(
-      ['Dollars per million decisions', '64 at once, many keys; $0.20 per 100,000 commands'],
+      [
+        'Dollars to Upstash per million decisions',
+        '64 at once, many keys; $0.20 per 100,000 commands',
+      ],
       'closed-64',
       (samples, id) =>
         variants[id].by === 'floor'
