@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path/posix'
 import GithubSlugger from 'github-slugger'
 import { expect, test } from 'vitest'
-import { found, type Page, pageAt, pages, root } from '../support/pages.ts'
+import { blocksOf, found, type Page, pageAt, pages, read, root } from '../support/pages.ts'
 
 const prose = (text: string) =>
   text.replace(/^( *)(```|~~~).*?^\1\2$/gms, '').replace(/`[^`\n]*`/g, '`')
@@ -42,3 +42,16 @@ test('Every page of docs/ is linked from the index of the documentation.', () =>
   const others = pages.map(({ path }) => path).filter((path) => /^docs\/(?!README)/.test(path))
   expect(others.filter((path) => !linked.includes(path))).toEqual([])
 })
+
+test.each([
+  ['nginx', 'nginx.conf'],
+  ['caddy', 'Caddyfile'],
+  ['traefik', 'dynamic.yml'],
+  ['envoy', 'envoy.yaml'],
+])(
+  'The guide for %s shows the whole file %s, since the package does not contain it.',
+  (proxy, file) => {
+    const shown = blocksOf(pageAt(`docs/guides/${proxy}.md`)).map(({ code }) => code)
+    expect(shown).toContain(read(`examples/${proxy}/${file}`))
+  },
+)
