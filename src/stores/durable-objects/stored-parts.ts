@@ -53,6 +53,8 @@ export class StoredParts implements Parts {
   readonly #counts = new Map<string, CountTerms>()
   /** The other parts that were read or changed, by key. */
   readonly #known = new Map<string, unknown>()
+  /** The replies of this life of the object by key, oldest first, until the first decision after their end. */
+  readonly #replies = new Map<string, StoredReply>()
   readonly #changes = new Map<string, Change>()
   /** When the alarm goes off, ms since the epoch. */
   #alarmAt: number | null = null
@@ -92,18 +94,30 @@ export class StoredParts implements Parts {
 
   /** The reply to an earlier call with an idempotency key. */
   reply(key: string, now: number): StoredReply | undefined {
-    const stored = this.#read<StoredReply>(`reply:${key}`)
+    const stored = this.#replies.get(key) ?? this.#rowOf<StoredReply>(`reply:${key}`)
     return stored && stored.until > now ? stored : undefined
   }
   setReply(key: string, reply: StoredReply): void {
-    this.#change(`reply:${key}`, reply, reply.until)
+    this.#replies.delete(key) // it becomes the newest
+    this.#replies.set(key, reply)
+    this.#changes.set(`reply:${key}`, { value: reply, end: reply.until })
+  }
+
+  #forgetReplies(now: number) {
+    for (const [key, { until }] of this.#replies) {
+      if (until > now) break
+      this.#replies.delete(key)
+      this.#changes.set(`reply:${key}`, { value: undefined, end: 0 })
+    }
   }
 
   #read<T>(key: string): T | undefined {
-    if (!this.#known.has(key)) {
-      this.#known.set(key, (this.#storage.kv.get(key) as StoredRow<T> | undefined)?.value)
-    }
+    if (!this.#known.has(key)) this.#known.set(key, this.#rowOf(key))
     return this.#known.get(key) as T | undefined
+  }
+
+  #rowOf<T>(key: string): T | undefined {
+    return (this.#storage.kv.get(key) as StoredRow<T> | undefined)?.value
   }
 
   #change(key: string, value: unknown, end: number) {
@@ -128,6 +142,7 @@ export class StoredParts implements Parts {
     }
     const own = this.#record
     const record = own && recordToStore(this.#stored, own, this.#counts, isDense)
+    this.#forgetReplies(now)
     this.#decidedAt = now
     this.#behindMs = time - now + (time === now ? 0 : ROOM_MS)
     if (!record && this.#changes.size === 0) return
@@ -172,6 +187,7 @@ export class StoredParts implements Parts {
     this.#record = undefined
     this.#stored = new Map()
     this.#known.clear()
+    this.#replies.clear()
     this.#changes.clear()
   }
 
@@ -180,13 +196,18 @@ export class StoredParts implements Parts {
     const { kv } = this.#storage
     this.#alarmAt = null
     this.forget()
-    const rows = [...kv.list()].map(([key, row]) => ({ key, ...(row as StoredRow<unknown>) }))
-    const last = Math.max(0, ...rows.map(({ expires }) => expires))
+    let last = 0
+    const expired: string[] = []
+    for (const [key, row] of kv.list()) {
+      const { expires } = row as StoredRow<unknown>
+      last = Math.max(last, expires)
+      if (expires <= time) expired.push(key)
+    }
     if (last <= time) {
       await this.#storage.deleteAll()
       return
     }
-    for (const { key, expires } of rows) if (expires <= time) kv.delete(key)
+    for (const key of expired) kv.delete(key)
     this.#setAlarm(last)
   }
 }

@@ -156,3 +156,34 @@ test('Concurrent lists for one subject share calls, and each gets its reply.', a
   expect(admitted).toHaveLength(12)
   expect(fetched.mock.calls.length).toBeLessThan(5)
 })
+
+test('The reply to an idempotency key is kept while it is of use: the next decision after its end deletes it.', async () => {
+  const limit = limitOf('a', { limit: 1_000 })
+  const keyed = (key: string) =>
+    store.decide(take(limit), { idempotency: { key, fingerprint: 'one', forMs: 60_000 } })
+  const replies = () =>
+    [...memory.at('a').rows.keys()].filter((key) => key.startsWith('reply:')).length
+  for (let second = 0; second < 180; second++) {
+    await keyed(`k${second}`)
+    expect(replies()).toBe(Math.min(second + 1, 60))
+    expect((await keyed(`k${Math.max(0, second - 59)}`)).replayed).toBe(true)
+    vi.advanceTimersByTime(1_000)
+  }
+  vi.advanceTimersByTime(60_000)
+  await store.decide(take(limit))
+  expect(replies()).toBe(0)
+  expect((await keyed('k179')).replayed).toBeUndefined()
+  expect(await remaining(limit)).toBe(1_000 - 2)
+})
+
+test('An alarm deletes the replies of an earlier life of the object, and keeps what still counts.', async () => {
+  const limit = limitOf('a', { windowMs: 10 * 3_600_000 })
+  for (const key of ['one', 'two'])
+    await store.decide(take(limit), { idempotency: { key, fingerprint: 'one', forMs: 60_000 } })
+  vi.advanceTimersByTime(1_000) // the exact counts are written
+  memory.restart('a')
+  vi.setSystemTime(start + 2 * 3_600_000)
+  await memory.alarm('a')
+  expect([...memory.at('a').rows.keys()]).toEqual(['record'])
+  expect(await remaining(limit)).toBe(28)
+})
