@@ -21,7 +21,7 @@ export function createHealth({ config, log, rulesOf, partsOf }: Limiter) {
   /** @param noOrigin why requests cannot be forwarded, or `undefined` if they can */
   function misconfigured(env: Env, noOrigin: string | undefined): HealthProblem[] {
     const problems = missingDatabases(config, env).map(
-      ({ got: _, ...missing }): HealthProblem => ({ code: 'not-configured', ...missing }),
+      (missing): HealthProblem => ({ code: 'not-configured', ...missing }),
     )
     if (noOrigin) problems.push({ code: 'no-origin', variable: 'ORIGIN', detail: noOrigin })
     return problems

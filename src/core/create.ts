@@ -1,6 +1,6 @@
 /** Wires the limiter: the rules of a configuration, and its stack of store layers. */
 
-import { type Bindings, credentialsOf, variablesOf } from './base/bindings.ts'
+import { type Bindings, credentialsOf, variablesIn } from './base/bindings.ts'
 import type { OwnStore } from './base/commands.ts'
 import type { StoreError } from './base/errors.ts'
 import { createLog, type Log } from './base/log.ts'
@@ -16,7 +16,7 @@ import {
   type UpstashDatabase,
   type UpstashStore,
 } from './connection/upstash/upstash.ts'
-import { missingDatabases, notConfigured } from './decide/configured.ts'
+import { notConfigured } from './decide/configured.ts'
 import { databaseFrom } from './decide/database.ts'
 import { createDenialCache } from './decide/denial-cache.ts'
 import { type FallbackOptions, withFallback } from './decide/fallback.ts'
@@ -195,7 +195,7 @@ export function createParts(
     return false
   }
 
-  const variables = ['SLUICE_SECRET', ...names.flatMap((name) => Object.values(variablesOf(name)))]
+  let variables: string[] = []
   let values: unknown[] | undefined
   let parts: DeployedParts
   return (env) => {
@@ -207,10 +207,10 @@ export function createParts(
       // Without a policy nothing is counted.
       const missing =
         config.policies[0] || config.live
-          ? missingDatabases(config, env, (name) => found.get(name)!)
-          : []
-      if (missing[0] && config.unconfigured !== 'local') throw notConfigured(missing)
-      if (missing[0]) {
+          ? notConfigured(config, env, (name) => found.get(name)!)
+          : undefined
+      if (missing && config.unconfigured !== 'local') throw missing
+      if (missing) {
         const message = "no database: each isolate counts by itself, as unconfigured: 'local' says"
         log('unconfigured', '', message)
       }
@@ -220,7 +220,9 @@ export function createParts(
         log('no-secret', '', `set SLUICE_SECRET; until then ${other} replaces it`)
       }
       const secret = env.SLUICE_SECRET || token || 'sluice'
-      parts = partsFor(env, secret, found, missing.length > 0)
+      parts = partsFor(env, secret, found, missing !== undefined)
+      variables = ['SLUICE_SECRET']
+      for (const name of names) variables.push(...Object.values(variablesIn(env, name)))
       values = variables.map((name) => given[name])
     }
     if (!askShield) return parts

@@ -3,6 +3,9 @@ export interface Bindings {
   /** REST URL and token of the database. Without them every decision is a store error. For the names with shards see `variablesOf`. */
   UPSTASH_REDIS_REST_URL?: string
   UPSTASH_REDIS_REST_TOKEN?: string
+  /** The names of Vercel's integration. They are read without the two above. */
+  KV_REST_API_URL?: string
+  KV_REST_API_TOKEN?: string
   /** Key of the HMAC that hashes subjects. Defaults to the database token (with shards, that of the first). Workers that share quotas must use the same value. */
   SLUICE_SECRET?: string
   /** Tokens of the decision API's callers, at least 16 characters each, separated by spaces or commas. */
@@ -25,9 +28,28 @@ export function variablesOf(store: string | undefined): { url: string; token: st
   return { url: `UPSTASH_REDIS_REST_URL${suffix}`, token: `UPSTASH_REDIS_REST_TOKEN${suffix}` }
 }
 
+const VERCEL = { url: 'KV_REST_API_URL', token: 'KV_REST_API_TOKEN' }
+
+/** Names of the variables that an environment has for a database: our own, or else both of Vercel. */
+export function variablesIn(
+  env: object,
+  store: string | undefined,
+): { url: string; token: string } {
+  const own = variablesOf(store)
+  const isSet = (name: string) => {
+    try {
+      return (env as Record<string, unknown>)[name]
+    } catch {
+      return false // Deno throws without the permission for a variable
+    }
+  }
+  if (store !== undefined || isSet(own.url) || isSet(own.token)) return own
+  return isSet(VERCEL.url) || isSet(VERCEL.token) ? VERCEL : own
+}
+
 /** URL and token of a database, unchecked. */
 export function credentialsOf(env: object, store: string | undefined) {
-  const { url, token } = variablesOf(store)
+  const { url, token } = variablesIn(env, store)
   const variables = env as Record<string, string | undefined>
   return { url: variables[url], token: variables[token] }
 }

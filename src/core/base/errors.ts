@@ -10,11 +10,13 @@ export interface ConfigProblem {
   got: string
   /** Name of the policy or list entry that contains the setting. */
   within?: string
+  /** What to do, in whole sentences. */
+  hint?: string
 }
 
 /** The message of a problem, without its path. */
-export const messageOf = ({ expected, got, within }: ConfigProblem): string =>
-  `expected ${expected}, got ${got}${within ? ` (in "${within}")` : ''}`
+export const messageOf = ({ expected, got, within, hint }: ConfigProblem): string =>
+  `expected ${expected}, got ${got}${within ? ` (in "${within}")` : ''}${hint ? `. ${hint}` : ''}`
 
 /** The configuration is invalid. The message lists every problem, one per line: path, expected, got. */
 export class ConfigError extends Error {

@@ -1,5 +1,5 @@
 /** Whether the environment names the databases of a configuration. */
-import { type Bindings, credentialsOf, isRestUrl, variablesOf } from '../base/bindings.ts'
+import { type Bindings, credentialsOf, isRestUrl, variablesIn } from '../base/bindings.ts'
 import { ConfigError, type ConfigProblem } from '../base/errors.ts'
 import { databasesOf } from '../config/feature.ts'
 import type { Config } from '../config/parse.ts'
@@ -14,8 +14,6 @@ export interface MissingDatabase {
   store?: string | undefined
   /** What to do. Contains names of variables, never their values. */
   detail: string
-  /** What the variable has. Never its value. */
-  got?: string
 }
 
 /** There is no database. */
@@ -32,20 +30,30 @@ export const missingDatabases = (
   env: Bindings,
   find: Find = (store) => databaseFrom(config, env, store),
 ): MissingDatabase[] =>
-  databasesOf(config).flatMap((store) => missingParts(config, env, store, find))
+  problemsIn(config, env, find).map(({ path, expected, within, hint }) => ({
+    ...(path === 'store' ? {} : { variable: path }),
+    ...(within !== undefined && { store: within }),
+    detail: [path !== 'store' && `Set it to ${expected}.`, hint].filter(Boolean).join(' '),
+  }))
 
-/** The error of missing databases. Its messages name the variables. */
-export const notConfigured = (missing: MissingDatabase[]): NotConfigured =>
-  new NotConfigured(
-    missing.map(
-      ({ variable, store, detail, got = 'nothing' }): ConfigProblem => ({
-        path: variable ?? 'store',
-        expected: `a database. ${detail} For previews without one write unconfigured: 'local'`,
-        got,
-        ...(store !== undefined && { within: store }),
-      }),
-    ),
-  )
+/** The error of missing databases, if there are any. Its messages name the variables. */
+export function notConfigured(
+  config: Config,
+  env: Bindings,
+  find: Find,
+): NotConfigured | undefined {
+  const problems = problemsIn(config, env, find)
+  const last = problems.at(-1)
+  if (!last) return undefined
+  const hint = [last.hint, ELSEWHERE].filter(Boolean).join(' ')
+  return new NotConfigured([...problems.slice(0, -1), { ...last, hint }])
+}
+
+const ELSEWHERE =
+  "On your machine npx sluice dev starts a database, and npx sluice bridge serves one to your own server. For previews without a database write unconfigured: 'local'"
+
+const problemsIn = (config: Config, env: Bindings, find: Find): ConfigProblem[] =>
+  databasesOf(config).flatMap((store) => missingParts(config, env, store, find))
 
 /** What a database lacks. A client of the app may have its credentials from anywhere, but most have them from these variables. */
 function missingParts(
@@ -53,30 +61,41 @@ function missingParts(
   env: Bindings,
   store: string | undefined,
   find: Find,
-): MissingDatabase[] {
+): ConfigProblem[] {
+  const none = { path: 'store', expected: 'a database', got: 'nothing' }
   const own = config.store?.own
-  if (own) return own.problems(env)
+  if (own) return own.problems(env).map(({ detail }) => ({ ...none, hint: detail }))
   const { send, problem } = find(store)
   if (send) return []
-  const variables = variablesOf(store)
+  const names = variablesIn(env, store)
   const { url, token } = credentialsOf(env, store)
-  const missing: MissingDatabase[] = []
+  const missing: ConfigProblem[] = []
   if (!isRestUrl(url)) {
-    const example = 'https://eu1-name-12345.upstash.io'
-    const detail = `Set it to the REST URL of the database, such as "${example}".`
-    missing.push({ variable: variables.url, detail, got: schemeOf(url) })
+    const expected = 'the REST URL of the database, such as "https://eu1-name-12345.upstash.io"'
+    missing.push({ path: names.url, expected, ...foundIn(url) })
   }
-  if (!token) {
-    missing.push({ variable: variables.token, detail: 'Set it to the REST token of the database.' })
+  if (!token || isQuoted(token)) {
+    const expected = 'the REST token of the database'
+    missing.push({ path: names.token, expected, ...foundIn(token) })
   }
   if (!config.store || missing[0]) return missing
   // Anybody can read this, so it has no message of an error.
-  const detail = problem
+  const hint = problem
     ? 'The function in store failed. The log has its error (store-error).'
     : 'The function in store returned no client of @upstash/redis with a URL and a token.'
-  return [{ store, detail }]
+  return [{ ...none, hint, ...(store !== undefined && { within: store }) }]
 }
 
-/** The beginning of a URL. The rest of a URL of Redis contains its password. */
-const schemeOf = (url: string | undefined) =>
-  url ? `a value that begins with ${/^[a-z]{1,8}:\/\//i.exec(url)?.[0] ?? 'no scheme'}` : 'nothing'
+const isQuoted = (value: string) => /^["'`]/.test(value)
+
+/** What a variable has. Only the scheme of a URL is shown, because that of Redis contains a password. */
+function foundIn(value: string | undefined): Pick<ConfigProblem, 'got' | 'hint'> {
+  if (!value) return { got: 'nothing' }
+  if (isQuoted(value))
+    return { got: 'a value in quotes', hint: 'Remove the quotes: docker --env-file keeps them.' }
+  const scheme = /^[a-z]{1,8}:\/\//i.exec(value)?.[0] ?? 'no scheme'
+  const got = `a value that begins with ${scheme}`
+  return /^rediss?:/i.test(scheme)
+    ? { got, hint: 'Sluice speaks HTTP: npx sluice bridge --redis URL serves your Redis.' }
+    : { got }
+}

@@ -5,7 +5,8 @@ import { isCloudflare } from '../../core/base/runtime.ts'
  * @param given the environment of a Worker, or the object that a server adapter hands over in its place
  */
 export function variablesFor(given: object = {}): Record<string, unknown> {
-  const isComplete = isOnCloudflare || 'UPSTASH_REDIS_REST_URL' in given
+  const isComplete =
+    isOnCloudflare || 'UPSTASH_REDIS_REST_URL' in given || 'KV_REST_API_URL' in given
   if (isComplete) return given as Record<string, unknown>
   const { process } = globalThis as { process?: { env?: object } }
   // A prototype, and not a copy: Deno asks for a permission for each variable that is read.

@@ -15,10 +15,10 @@ const policies: ConfigOptions['policies'] = [
 const gateway = useGateway({ config: { policies }, env: apiTokens })
 const URL_OF = 'UPSTASH_REDIS_REST_URL'
 const TOKEN_OF = 'UPSTASH_REDIS_REST_TOKEN'
-const noUrl = (variable = URL_OF) => ({
+const noUrl = (variable = URL_OF, hint = '') => ({
   code: 'not-configured',
   variable,
-  detail: 'Set it to the REST URL of the database, such as "https://eu1-name-12345.upstash.io".',
+  detail: `Set it to the REST URL of the database, such as "https://eu1-name-12345.upstash.io".${hint}`,
 })
 const noToken = (variable = TOKEN_OF) => ({
   code: 'not-configured',
@@ -98,7 +98,7 @@ describe('a Worker that is not configured', () => {
       'with a URL that is not the one of the REST API',
       {},
       { [URL_OF]: 'rediss://default:hidden@eu1.upstash.io:6379' },
-      [noUrl()],
+      [noUrl(URL_OF, ' Sluice speaks HTTP: npx sluice bridge --redis URL serves your Redis.')],
     ],
     [
       'without the secrets of one of its databases',

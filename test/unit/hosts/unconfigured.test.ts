@@ -21,6 +21,37 @@ test.each([
     ['UPSTASH_REDIS_REST_URL: ', 'begins with rediss://'],
   ],
   [
+    'a URL of Redis, the way to serve it',
+    { UPSTASH_REDIS_REST_URL: 'redis://:secret@h:1', UPSTASH_REDIS_REST_TOKEN: 'secret' },
+    ['got a value that begins with redis://. ', 'npx sluice bridge --redis URL serves your Redis'],
+  ],
+  [
+    'a URL in quotes',
+    { UPSTASH_REDIS_REST_URL: `"${URL_OF}"`, UPSTASH_REDIS_REST_TOKEN: 'secret' },
+    ['UPSTASH_REDIS_REST_URL: ', 'got a value in quotes. Remove the quotes'],
+  ],
+  [
+    'a token in quotes',
+    { UPSTASH_REDIS_REST_URL: URL_OF, UPSTASH_REDIS_REST_TOKEN: "'secret'" },
+    ['UPSTASH_REDIS_REST_TOKEN: ', 'got a value in quotes. Remove the quotes'],
+  ],
+  [
+    'nothing, what to do on your machine',
+    {},
+    ['got nothing. On your machine npx sluice dev', 'npx sluice bridge', "unconfigured: 'local'"],
+  ],
+  ["only Vercel's URL", { KV_REST_API_URL: URL_OF }, ['KV_REST_API_TOKEN: ', 'got nothing']],
+  [
+    'the wrong one of the URLs of Vercel',
+    { KV_REST_API_URL: 'rediss://:secret@h:1', KV_REST_API_TOKEN: 'secret' },
+    ['KV_REST_API_URL: ', 'begins with rediss://'],
+  ],
+  [
+    "a URL of Sluice and a token of Vercel, which may be another database's",
+    { UPSTASH_REDIS_REST_URL: URL_OF, KV_REST_API_URL: URL_OF, KV_REST_API_TOKEN: 'secret' },
+    ['UPSTASH_REDIS_REST_TOKEN: ', 'got nothing'],
+  ],
+  [
     'a URL without a scheme',
     { UPSTASH_REDIS_REST_URL: 'secret.upstash.io', UPSTASH_REDIS_REST_TOKEN: 'secret' },
     ['UPSTASH_REDIS_REST_URL: ', 'begins with no scheme'],
@@ -52,6 +83,36 @@ test('A database that is set later is used.', async () => {
   const env = { UPSTASH_REDIS_REST_URL: 'http://127.0.0.1:1', UPSTASH_REDIS_REST_TOKEN: 'token' }
   expect((await sluice.check(request(), { env })).decision.reason).toBe('store-error')
   vi.restoreAllMocks()
+})
+
+test("The names of Vercel's integration are read, unless those of Sluice are set.", async () => {
+  const log = vi.spyOn(console, 'error').mockImplementation(() => {})
+  const sent: [string, string | null][] = []
+  const answer = async (url: string, { headers }: RequestInit) => {
+    sent.push([new URL(url).host, new Headers(headers).get('authorization')])
+    return new Response('', { status: 500 })
+  }
+  vi.stubGlobal('fetch', vi.fn(answer))
+  const vercel = { KV_REST_API_URL: 'https://vercel.example', KV_REST_API_TOKEN: 'one' }
+  const own = {
+    UPSTASH_REDIS_REST_URL: 'https://own.example',
+    UPSTASH_REDIS_REST_TOKEN: 'two',
+  }
+  for (const env of [vercel, { ...vercel, ...own }]) {
+    const sluice = createSluice({ policies: [...policies] })
+    await sluice.check(new Request('https://www.example.com/'), { env })
+  }
+  for (const [name, value] of Object.entries(vercel)) vi.stubEnv(name, value)
+  for (const name of Object.keys(own)) vi.stubEnv(name, undefined)
+  await createSluice({ policies: [...policies] }).check(new Request('https://www.example.com/'))
+  expect(sent).toEqual([
+    ['vercel.example', 'Bearer one'],
+    ['own.example', 'Bearer two'],
+    ['vercel.example', 'Bearer one'],
+  ])
+  vi.unstubAllGlobals()
+  vi.unstubAllEnvs()
+  log.mockRestore()
 })
 
 test('With a token that no header field can have, `onStoreError` answers.', async () => {

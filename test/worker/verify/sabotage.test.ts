@@ -65,7 +65,7 @@ test('A healthy Worker has no problem.', async () => {
 test('A missing secret is found.', async () => {
   const { url } = await start(config, { UPSTASH_REDIS_REST_TOKEN: '' })
   expect(await problemsOf(url)).toEqual(
-    found('verify: the deployment answers 500: UPSTASH_REDIS_REST_TOKEN: expected a database'),
+    found('verify: the deployment answers 500: UPSTASH_REDIS_REST_TOKEN: expected the REST token'),
   )
 })
 
