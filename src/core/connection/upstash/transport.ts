@@ -60,11 +60,22 @@ export function toStoreError(error: unknown): StoreError {
 /** The hint for keys in several slots of a Redis Cluster. */
 const CROSSSLOT = "CROSSSLOT: write use: [cluster()] with cluster from 'sluice/shards'"
 
-/** Classifies an error text of Redis. Keeps only the first word of an unknown text: the rest may contain keys, tokens or scripts. */
+/** What Upstash and Redis write behind ERR, as far as it names no key. */
+const PHRASE =
+  /^ERR (max [a-z ]{1,40} exceeded|error (running|compiling) script|unknown command|dynamic keys are not allowed)/i
+
+/**
+ * Classifies an error text of Redis. Of another text it keeps the code, that of an error within a script, or a known phrase behind ERR: the rest
+ * may contain keys, tokens or scripts.
+ */
 export function refusal(text: string): StoreError {
   if (/^(WRONGPASS|NOAUTH|NOPERM|Unauthorized)\b/i.test(text)) return new StoreError('unauthorized')
   // Match whole phrases: a single word may be part of a key that the text quotes.
-  if (/max (\w+ )?requests? limit|database has been suspended|budget limit/i.test(text)) {
+  if (
+    /max (\w+ )?(requests?|bandwidth) limit|max commands per second|database has been suspended|budget limit/i.test(
+      text,
+    )
+  ) {
     return new StoreError('over-quota')
   }
   if (/^OOM\b|DB capacity quota exceeded/i.test(text)) return new StoreError('database-full')
@@ -76,5 +87,7 @@ export function refusal(text: string): StoreError {
   }
   if (text.startsWith('CROSSSLOT')) return new StoreError('redis-error', CROSSSLOT)
   const ours = /^ERR sluice: [\w :,()'-]+/.exec(text)?.[0]
-  return new StoreError('redis-error', ours ?? /^[A-Z]{2,20}\b/.exec(text)?.[0])
+  const inScript = /^ERR .*: -([A-Z]{4,20}) /.exec(text)?.[1]
+  const [words] = PHRASE.exec(text) ?? /^[A-Z]{2,20}\b/.exec(text) ?? []
+  return new StoreError('redis-error', ours ?? inScript ?? words)
 }

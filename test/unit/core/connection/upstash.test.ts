@@ -151,6 +151,10 @@ describe('a store error', () => {
       'over-quota',
     ],
     [400, '{"error":"ERR max daily request limit exceeded. Limit: 10000"}', 'over-quota'],
+    [400, '{"error":"ERR max daily bandwidth limit exceeded"}', 'over-quota'],
+    [400, '{"error":"ERR max monthly bandwidth limit exceeded. Limit: 50 GB"}', 'over-quota'],
+    [429, '{"error":"ERR max commands per second exceeded"}', 'over-quota'],
+    [400, '{"error":"ERR max concurrent connections exceeded"}', 'redis-error'],
     [
       400,
       '{"error":"ERR This database has been suspended for exceeding the defined budget limit"}',
@@ -197,6 +201,33 @@ describe('a store error', () => {
   ])('The response %d %s causes the error %s.', async (status, body, code) => {
     using server = await answering(() => body, { status })
     expect((await failure({ url: server.url })).code).toBe(code)
+  })
+
+  const script = 'ERR Error running script (call to f_3aac): @user_script:50:'
+  test.each([
+    ['ERR max single record size exceeded', 'ERR max single record size exceeded'],
+    ['ERR max request size exceeded. Limit: 1048576 bytes', 'ERR max request size exceeded'],
+    ['ERR unknown command planted-subject', 'ERR unknown command'],
+    [
+      "ERR unknown command 'eval', with args beginning with: planted-subject",
+      'ERR unknown command',
+    ],
+    ['ERR Dynamic keys are not allowed. Key was: sluice:1', 'ERR Dynamic keys are not allowed'],
+    ['ERR planted-subject', 'ERR'],
+    ['ERR value is not an integer or out of range', 'ERR'],
+    [
+      `${script} @user_script: 50: -READONLY You can't write against a read only replica.`,
+      'READONLY',
+    ],
+    [`${script} -WRONGTYPE Operation against a key`, 'WRONGTYPE'],
+    [`${script} planted-subject -READONLY`, 'ERR Error running script'],
+    ["READONLY You can't write against a read only replica.", 'READONLY'],
+    ['MISCONF Redis is configured to save RDB snapshots', 'MISCONF'],
+    ['planted-subject', undefined],
+  ])('The text %s is logged as %s.', async (text, cause) => {
+    using server = await answering(() => JSON.stringify({ error: text }), { status: 400 })
+    expect(await failure({ url: server.url })).toMatchObject({ code: 'redis-error' })
+    expect((await failure({ url: server.url })).cause).toBe(cause)
   })
 
   test('A failed connection causes the error unreachable, after one attempt, because a retry might charge twice.', async () => {
