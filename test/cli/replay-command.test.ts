@@ -122,7 +122,8 @@ describe('A replay of a real log', () => {
   })
 
   test('The page has no reference to another file.', async () => {
-    await replay(['access.log.gz', '--html', 'out.html'])
+    const { stdout } = await replay(['access.log.gz', '--html', 'out.html'])
+    expect(stdout).toMatch(/\nWrote out\.html\n$/)
     const page = await readFile(join(project.folder, 'out.html'), 'utf8')
     expect(page).toContain('75.97.9.59')
     expect(page).not.toMatch(/(src|href)=["']?(https?:)?\/\//)
@@ -294,6 +295,8 @@ describe('Bad input', () => {
     [['node_modules'], /node_modules.*folder/i],
     [['access.log.gz', '--config', 'none.ts'], /none\.ts: the file does not exist/],
     [['access.log.gz', '--format', 'xml'], /--format: expected one of auto, combined, .*"xml"/],
+    [['access.log.gz', '--pattern', '%h %u'], /^--pattern: %h %u names no field/],
+    [['access.log.gz', '--pattern', '$ip $time', '--format', 'csv'], /--pattern .*--format/],
     [['access.log.gz', '--map', 'ip'], /--map: expected .*"ip"/],
     [['access.log.gz', '--max-refused', '0.1'], /--max-refused: expected a share like 0\.1%/],
     [['access.log.gz', '--max-clients=-1'], /--max-clients: expected a whole number, got "-1"/],

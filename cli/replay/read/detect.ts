@@ -54,11 +54,12 @@ export function detect(name: string, lines: string[], how: How, options: ParserO
   let others: Candidate[] = []
   let problem: unknown
   for (const level of unwrapped(lines)) {
+    if (level.isInJson) problem = undefined // the fields around the line need not have the parts of requests
     const candidates = tried
       .flatMap((create) => {
         try {
           const parser = create(level.lines, options)
-          return parser ? [candidateOf(parser, level)] : []
+          return parser ? [candidateOf(parser, create, level)] : []
         } catch (error) {
           // Of lines that have several formats by chance, one explains what it lacks.
           if (how !== 'auto' || !isPattern.has(create)) problem ??= error
@@ -68,10 +69,8 @@ export function detect(name: string, lines: string[], how: How, options: ParserO
       .sort((a, b) => b.count - a.count)
     const [first] = candidates
     // The wrappings may be a part of the format, but an outer one is more often none. JSON around a line has the fields itself.
-    const isBetter = level.isInJson
-      ? (first?.count ?? 0) > (best?.count ?? 0)
-      : (first?.count ?? 0) >= (best?.count ?? 0)
-    if (!isBetter || !first) continue
+    const least = (best?.count ?? 0) + (level.isInJson ? 1 : 0)
+    if (!first || first.count < least) continue
     best = first
     others = candidates.slice(1)
   }
@@ -79,7 +78,8 @@ export function detect(name: string, lines: string[], how: How, options: ParserO
   if (others[0]) rejectMixed(name, best, others[0])
   const requests = best.results.filter(isLine)
   return {
-    parser: best.parser,
+    // A new one, because a parser may remember the lines before.
+    parser: unwrapping(best.create(best.level.lines, options)!, best.level),
     requests,
     first: requests.reduce((least, { time }) => Math.min(least, time), Number.POSITIVE_INFINITY),
     wholeSeconds: requests.every(({ time }) => time % 1000 === 0),
@@ -92,28 +92,27 @@ const isPattern = new Set(Object.keys(patterns).map((name) => creators[name as F
 
 type Result = ReturnType<Parser['parse']>
 interface Candidate {
-  parser: Parser
+  title: string
+  create: CreateParser
+  level: Unwrapped
   results: Result[]
   /** The lines that have the form of the format. */
   count: number
 }
 
-function candidateOf(parser: Parser, { lines, unwrap }: Unwrapped): Candidate {
-  const results = lines.map((line) => parser.parse(line))
-  const { parse, parseList } = parser
-  return {
-    parser: {
-      ...parser,
-      parse: (line) => {
-        const text = unwrap(line)
-        return text === '' ? undefined : parse(text)
-      },
-      ...(parseList && { parseList: (list) => parseList(list.map(unwrap)) }),
-    },
-    results,
-    count: results.filter(fits).length,
-  }
+function candidateOf(parser: Parser, create: CreateParser, level: Unwrapped): Candidate {
+  const results = level.lines.map((line) => parser.parse(line))
+  return { title: parser.title, create, level, results, count: results.filter(fits).length }
 }
+
+const unwrapping = ({ parse, parseList, ...parser }: Parser, { unwrap }: Unwrapped): Parser => ({
+  ...parser,
+  parse(line) {
+    const text = unwrap(line)
+    return text === '' ? undefined : parse(text)
+  },
+  ...(parseList && { parseList: (list) => parseList(list.map(unwrap)) }),
+})
 
 const isLine = (result: Result): result is LogLine =>
   result !== undefined && !(result instanceof Rejection)
@@ -128,7 +127,7 @@ function rejectMixed(name: string, best: Candidate, other: Candidate): void {
   if (others.length <= best.results.length * MIXED) return
   throw new LogError(
     'mixed-formats',
-    `${name} mixes formats: line ${best.results.findIndex(fits) + 1} is ${best.parser.title}, line ${others[0]! + 1} is ${other.parser.title}. Put each format into a file of its own.`,
+    `${name} mixes formats: line ${best.results.findIndex(fits) + 1} is ${best.title}, line ${others[0]! + 1} is ${other.title}. Put each format into a file of its own.`,
   )
 }
 

@@ -41,9 +41,10 @@ export function createRecordReader(
   const paths = findPaths(samples, map, byName)
   const [time, method, target] = [paths.get('time'), paths.get('method'), paths.get('target')]
   const request = usesRequestLine(map, paths) ? paths.get('request') : undefined
-  if (!time) throw missing('time', samples)
-  if (!request && !target) throw missing('target', samples)
-  if (!request && !method) throw missing('method', samples)
+  const fail = (property: Needed) => missing(property, samples, byName)
+  if (!time) throw fail('time')
+  if (!request && !target) throw fail('target')
+  if (!request && !method) throw fail('method')
   const query = paths.get('query')
   const simple = [...paths].flatMap(([role, path]) =>
     SET_BY_REQUEST.includes(role) ? [] : [{ property: role, get: getter(path) }],
@@ -138,23 +139,28 @@ function usesRequestLine(map: ParserOptions['map'], paths: Map<Property, Path>):
   return !(paths.has('method') && target && targetsWithQuery.includes(target.name))
 }
 
-function missing(property: string, samples: Fields[]): LogError {
+/** What every log needs, with the fields of W3C. */
+const needed = { time: 'date and time', method: 'cs-method', target: 'cs-uri-stem' }
+type Needed = keyof typeof needed
+
+function missing(property: Needed, samples: Fields[], isW3c: boolean): LogError {
   const names = [...new Set(samples.flatMap((fields) => Object.keys(fields)))].slice(0, 30)
   return new LogError(
     'map',
-    `No field holds the ${property} of the requests. Name it: --map ${property}=FIELD${REQUEST_LINE[property] ?? ''}. The fields are ${names.map(printable).join(', ')}.`,
+    `${isW3c ? `#Fields lacks ${needed[property]}: add what is missing to the fields that the server logs.` : `No field holds the ${property} of the requests.`} Name it: --map ${property}=FIELD${property === 'time' ? '' : ', or --map request=FIELD for a whole request line'}. The fields are ${names.map(printable).join(', ')}.`,
   )
 }
 
-const OR_REQUEST = ', or --map request=FIELD for a whole request line'
-const REQUEST_LINE: Record<string, string> = { method: OR_REQUEST, target: OR_REQUEST }
-
-/** The place of a field: its name, and the keys that lead to it. A date and a time may be in two fields. */
+/** The place of a field: its name, and the keys that lead to it. */
 interface Path {
   name: string
   keys: string[]
-  date?: string
+  /** True if the keys are those of several fields, whose values belong together. */
+  isJoined?: boolean
 }
+
+/** W3C has the time in two fields, and so has what others make of it. */
+const DATE_AND_TIME: Path = { name: 'date and time', keys: ['date', 'time'], isJoined: true }
 
 function findPaths(
   samples: Fields[],
@@ -169,24 +175,25 @@ function findPaths(
       : bestPath(samples, role, paths.get('ip')?.name)
     if (path) paths.set(role, path)
   }
-  const joined = DATE_AND_TIME.find((path) =>
-    samples.some((one) => !Number.isNaN(readTime(getter(path)(one)))),
+  const getBoth = getter(DATE_AND_TIME)
+  const isJoined = samples.some((fields) =>
+    byName ? 'date' in fields && 'time' in fields : !Number.isNaN(readTime(getBoth(fields))),
   )
-  if (joined && !map.has('time')) paths.set('time', joined)
+  if (isJoined) paths.set('time', DATE_AND_TIME)
+  else if (byName && DATE_AND_TIME.keys.includes(paths.get('time')?.name ?? '')) {
+    paths.delete('time')
+  }
   for (const [property, name] of map) {
     const candidates = pathsOf(samples, name)
     const path = mostOften(samples, candidates, (value) => value !== undefined)
-    if (!path) throw notFound(property, name, samples)
+    if (!path) throw notFound(property, name)
     paths.set(property, path)
   }
   return paths
 }
 
-const notFound = (property: Property, name: string, samples: Fields[]) =>
-  new LogError(
-    'map',
-    `--map ${property}=${name}: the first ${samples.length} lines have no field ${name}.`,
-  )
+const notFound = (property: Property, name: string) =>
+  new LogError('map', `--map ${property}=${name}: the first lines have no field ${name}.`)
 
 /** The alias that most lines have with a fitting value. */
 function bestPath(samples: Fields[], role: Role, ip: string | undefined): Path | undefined {
@@ -216,14 +223,9 @@ const pathsOf = (samples: Fields[], name: string): Path[] =>
     .filter((path) => samples.some((fields) => getter(path)(fields) !== undefined))
     .slice(0, 1)
 
-/** W3C, and what is made of it. */
-const DATE_AND_TIME: Path[] = [{ name: 'time', keys: ['time'], date: 'date' }]
-
-function getter({ keys, date }: Path): (fields: Fields) => unknown {
+function getter({ keys, isJoined }: Path): (fields: Fields) => unknown {
   const [first = '', ...others] = keys
-  if (date !== undefined) {
-    return (fields) => `${ownValue(fields, date)} ${ownValue(fields, first)}`
-  }
+  if (isJoined) return (fields) => keys.map((key) => ownValue(fields, key)).join(' ')
   if (others.length === 0) return (fields) => fieldOf(fields, first)
   return (fields) => keys.reduce<unknown>(ownValue, fields)
 }

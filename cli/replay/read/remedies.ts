@@ -52,6 +52,18 @@ export const caddyRemedy: RemedyOf = (fact) => {
   return fact === 'country' ? '--map country=request.headers.Cf-Ipcountry' : mapRemedy(fact)
 }
 
+const w3cFields: Partial<Record<Fact, string>> = {
+  ip: 'c-ip',
+  host: 'cs-host',
+  query: 'cs-uri-query',
+  status: 'sc-status',
+}
+
+export const w3cRemedy: RemedyOf = (fact) => {
+  const field = headerOf(fact) ? `cs(${headerOf(fact)})` : w3cFields[fact]
+  return field ? `add ${field} to the fields that the server logs` : mapRemedy(fact)
+}
+
 const logpushFields: Partial<Record<Fact, string>> = {
   ip: 'ClientIP',
   host: 'ClientRequestHost',

@@ -120,11 +120,11 @@ function timeOfDay(text: string, at: number): number {
   return isValid ? ((hour * 60 + minute) * 60 + second) * 1000 : Number.NaN
 }
 
-/** Parses `Z`, `+02:00`, `+0200` or ` +0200`. */
+/** Parses `Z`, `UTC`, `+02:00`, `+0200`, ` +0200`, `+02`, or `+0000 UTC` as Go writes it. */
 function offset(text: string, at: number): number {
   const zone = text.slice(at).trimStart()
-  if (zone === 'Z' || zone === 'z') return 0
-  const [, sign, hours, minutes] = /^([+-])(\d\d):?(\d\d)$/.exec(zone) ?? []
+  if (/^(?:Z|UTC|GMT)$/i.test(zone)) return 0
+  const [, sign, hours, minutes = 0] = /^([+-])(\d\d):?(\d\d)?(?: [A-Z]{3,4})?$/.exec(zone) ?? []
   if (!sign) return Number.NaN
   return (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes)) * 60_000
 }

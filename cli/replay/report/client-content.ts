@@ -50,7 +50,9 @@ function pathLines(paths: Frequencies, all: number): string[] {
   if (paths.requests === 0) return []
   const top = paths.top.map(({ text, requests }) => `${shortText(text)} (${atLeastText(requests)})`)
   const seen = paths.requests < all ? ` in ${numberText(paths.requests)} of the requests` : ''
-  return [`${different(paths, 'path')}${seen}, most often ${top.join(', ')}.`]
+  const { low, high } = paths.different
+  const which = low === high ? 'most often' : 'such as'
+  return [`${different(paths, 'path')}${seen}, ${which} ${top.join(', ')}.`]
 }
 
 const different = ({ different: { low, high } }: Frequencies, noun: string) =>

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type ReplayOptions, replay } from '../../../cli/replay/run.ts'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
 import { proxies } from '../../../src/features/proxies/index.ts'
-import { clfStamp } from '../../support/log-lines.ts'
+import { clfStamp, wrappings, writable, writers } from '../../support/log-lines.ts'
 
 let folder: string
 beforeAll(async () => {
@@ -80,6 +80,33 @@ async function report(
   })
 }
 const byProxies = (trustedProxies: number | string[]) => ({ forwardedFor: { trustedProxies } })
+
+test.each(Object.keys(writers))(
+  'A limit of 5 refuses 16 of the 26 requests of two clients in a log of %s, wrapped or not.',
+  async (name) => {
+    const { header, ...writer } = writers[name]!
+    const lines = Array.from({ length: 26 }, (_, index) =>
+      writable(
+        {
+          ...{ time: START + index * 1000, method: 'GET', target: '/a', status: 200 },
+          ...{ host: 'a.example', country: 'DE', asn: '1', colo: 'FRA' },
+          ip: index < 20 ? CLIENT : '2001:db8:1:2::9',
+        },
+        writer,
+      ),
+    )
+    const texts = [...(header?.split('\n') ?? []), ...lines.map((line) => writer.write(line))]
+    for (const wrap of [(text: string) => text, ...Object.values(wrappings)]) {
+      const file = join(folder, `${files++}.log`)
+      await writeFile(file, `${texts.map(wrap).join('\r\n')}\r\n`)
+      const { clients, total } = await replay({
+        files: [file],
+        config: { file: 'c.ts', options: { policies: limits } },
+      })
+      expect([clients.count, total.refused]).toEqual([2, { low: 16, high: 16 }])
+    }
+  },
+)
 
 describe('The address of the client in a log', () => {
   test('is the one that the proxies have found, whatever the client has sent, in every format.', async () => {

@@ -173,6 +173,10 @@ describe('Formats of access logs', () => {
     ['ISO 8601', '2024-01-01T02:00:00.123456789+02:00', 1704067200123],
     ['a date without a zone', '2024-01-01 00:00:00', 1704067200000],
     ['$time_local in brackets', '[01/Jan/2024:00:00:00 +0000]', 1704067200000],
+    ['a time of Go', '2024-01-01 00:00:00.123456789 +0000 UTC', 1704067200123],
+    ['hours east of UTC', '2024-01-01T02:00:00+02', 1704067200000],
+    ['slashes', '2024/01/01 00:00:00', 1704067200000],
+    ['a stamp of HAProxy', '01/Jan/2024:00:00:00.123', 1704067200123],
     ['a fraction before the zone', '01/Jan/2024:00:00:00.123 +0000', 1704067200123],
   ])('A time in JSON can be written as %s.', (_, time, expected) => {
     expect(first([JSON.stringify({ time, method: 'GET', path: '/' })])).toMatchObject({
@@ -225,6 +229,34 @@ describe('Formats of access logs', () => {
     })
   })
 
+  test('A date and a time in two fields are the time, in JSON too.', () => {
+    expect(
+      first(['{"date":"2024-01-01","time":"00:00:00.5","cs-method":"GET","cs-uri-stem":"/"}']),
+    ).toMatchObject({ time: 1704067200500 })
+  })
+
+  test.each([
+    ['{"ts":1704067200,"head":"GET /a?b HTTP/1.1"}', 'head'],
+    ['{"ts":1704067200,"method":"PUT","path":"/x","in":{"head":"GET /a?b HTTP/1.1"}}', 'in.head'],
+  ])('A whole request line of %s can be mapped.', (line, name) => {
+    const { facts, results } = parse([line], { map: { request: name } })
+    expect(results[0]).toMatchObject({ method: 'GET', target: '/a?b' })
+    expect(facts).toContain('query')
+  })
+
+  test.each([
+    ['192.0.2.1:4711', '192.0.2.1'],
+    ['[2001:db8::1]:4711', '2001:db8::1'],
+    ['203.0.113.9, 192.0.2.1', '192.0.2.1'],
+    ['203.0.113.9,[2001:db8::1]:443', '2001:db8::1'],
+    ['for=203.0.113.9, for="[2001:db8::1]:4711";proto=https', '2001:db8::1'],
+    ['proto=https; for=192.0.2.1', '192.0.2.1'],
+    ['203.0.113.9, unknown', undefined],
+  ])('The last address in %s is %s: clients write those before it.', (ip, expected) => {
+    const line = { ts: 1704067200, method: 'GET', path: '/', from: ip }
+    expect(first([JSON.stringify(line)], { map: { ip: 'from' } })).toMatchObject({ ip: expected })
+  })
+
   test.each([
     ['an unknown property', COMBINED, { color: 'x' }, 'The properties are'],
     ['an unknown field of the Combined Log Format', COMBINED, { ip: 'xff' }, 'forwardedFor'],
@@ -237,6 +269,74 @@ describe('Formats of access logs', () => {
     ['JSON without a method', '{"time":1704067200,"path":"/"}', {}, '--map method=FIELD'],
   ])('A mapping error is explained: %s.', (_, line, map, message) => {
     expect(() => parse([line], { map })).toThrow(message)
+  })
+
+  describe('The Extended Log File Format of W3C', () => {
+    const head =
+      '#Version: 1.0\n#Fields: date time c-ip cs-method cs-uri-stem cs-uri-query sc-status'
+    const row = '2026-11-20 10:00:03 192.0.2.1 GET /a b=c 200'
+    const read = (text: string) => parse(text.split('\n')).results as LogLine[]
+
+    test('may name other fields later in the file, and may name them again.', () => {
+      const others = '#Fields: time\tdate\tcs-uri-stem\tcs-method\tc-ip'
+      const lines = read(
+        `${head}\n${row}\n${head}\n${row}\n${others}\n10:00:04\t2026-11-20\t/b\tPOST\t192.0.2.2`,
+      )
+      expect(lines).toHaveLength(3)
+      expect(lines[1]).toMatchObject({ ip: '192.0.2.1', target: '/a?b=c', status: 200 })
+      expect(lines[2]).toMatchObject({
+        ...{
+          time: Date.UTC(2026, 10, 20, 10, 0, 4),
+          ip: '192.0.2.2',
+          method: 'POST',
+          target: '/b',
+        },
+      })
+    })
+
+    test.each([
+      ['Mozilla/5.0+(X11;+Linux)', 'Mozilla/5.0 (X11; Linux)'],
+      [
+        'Mozilla/5.0%20(compatible;%20+http://a.example)',
+        'Mozilla/5.0 (compatible; +http://a.example)',
+      ],
+      ['"Mozilla/5.0 (X11)"', 'Mozilla/5.0 (X11)'],
+      ['-', undefined],
+      ['100%25%zz', '100%%zz'],
+    ])('has the user agent %s, which is read as %s.', (written, userAgent) => {
+      expect(read(`${head} cs(User-Agent)\n${row} ${written}`)[0]).toMatchObject({ userAgent })
+    })
+
+    test('has a header where the server logs one.', () => {
+      const [line] = read(`${head} cs(X-Plan) X-Forwarded-For\n${row} gold 203.0.113.9,+192.0.2.1`)
+      expect(line!.headers).toEqual({
+        'x-plan': 'gold',
+        'x-forwarded-for': '203.0.113.9, 192.0.2.1',
+      })
+    })
+
+    test.each([
+      ['date c-ip cs-method cs-uri-stem', '2026-11-20 192.0.2.1 GET /', 'lacks date and time'],
+      ['time c-ip cs-method cs-uri-stem', '10:00:00 192.0.2.1 GET /', 'lacks date and time'],
+      ['date time c-ip cs-uri-stem', '2026-11-20 10:00:00 192.0.2.1 /', 'lacks cs-method'],
+      ['date time c-ip cs-method', '2026-11-20 10:00:00 192.0.2.1 GET', 'lacks cs-uri-stem'],
+    ])(
+      'with the fields %s ends with a sentence that names what is missing.',
+      (fields, line, text) => {
+        expect(() => read(`#Fields: ${fields}\n${line}`)).toThrow(`#Fields ${text}: add`)
+        // Also where the fields change.
+        expect(() => read(`${head}\n${row}\n#Fields: ${fields}\n${line}`)).toThrow(text)
+      },
+    )
+
+    test('has no request before #Fields, or with another number of values.', () => {
+      const lines = read(`${row}\n${head}\n${row}\n${row} 12`)
+      expect(lines.map((one) => 'reason' in one && one.reason)).toEqual([
+        'there is no #Fields before the line',
+        false,
+        'the line has 8 fields, but #Fields has 7',
+      ])
+    })
   })
 
   test('Lines of two formats in one file are an error that names both.', () => {

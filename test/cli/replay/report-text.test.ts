@@ -54,6 +54,19 @@ describe('the report as text', () => {
     expect(text).not.toContain('Clients with the most refusals')
   })
 
+  test.each([
+    [6, 2, '2 paths, most often /0 (3), /1 (3).'],
+    [900, 700, 'At least 33 paths in 550 of the requests, such as /155 (at least 1), /163'],
+  ])('The paths of %d requests for %d paths are one sentence.', (requests, paths, sentence) => {
+    const tally = createTally({ policies: [PER_IP] })
+    tally.add(
+      Array.from({ length: requests }, (_, n) =>
+        decidedAs(lineAt(n, { target: `/${n % paths}` }), REFUSED),
+      ),
+    )
+    expect(toText(tally.result(contextOf()), { width: 400 })).toContain(sentence)
+  })
+
   test('A long path or user agent is cut.', () => {
     const tally = createTally({ policies: [PER_IP] })
     const long = 'x'.repeat(10_000)

@@ -16,11 +16,11 @@ export interface Pattern {
 
 /** Where a line departs from a pattern. */
 export class Mismatch extends Rejection {
-  /** In characters of the line, from 0. */
-  readonly at: number
-  constructor(reason: string, at: number) {
+  /** The characters of the line from there on. */
+  readonly left: number
+  constructor(reason: string, left: number) {
     super(reason)
-    this.at = at
+    this.left = left
   }
 }
 
@@ -30,8 +30,8 @@ const UNUSED = '_'
 
 /**
  * Compiles a pattern. A field reaches to the first place at which the text behind it is found; in quotes, to the quote that is not escaped;
- * before a single `:`, to the last one of the word, because addresses contain colons. Outside of quotes it does not begin with one. What
- * follows the pattern in a line is ignored.
+ * before a single `:`, to the last one of the word, because addresses contain colons. Outside of quotes it does not begin with one. A space
+ * behind it stands for several. What follows the pattern in a line is ignored.
  * @throws LogError
  */
 export function compilePattern(pattern: string): Pattern {
@@ -43,16 +43,22 @@ export function compilePattern(pattern: string): Pattern {
   check(pattern, names, literals)
   const [start = '', ...ends] = literals
   const read = (line: string): Fields | Mismatch => {
-    if (!line.startsWith(start)) return missing(start, 0)
+    if (!line.startsWith(start)) {
+      return new Mismatch(`expects ${JSON.stringify(start)} at the beginning`, line.length)
+    }
     const fields: Fields = {}
     let at = start.length
     for (let index = 0; index < names.length; index += 1) {
       const [before, name, after] = [literals[index]!, names[index]!, ends[index]!]
       const end = endOf(line, at, before, after)
-      if (end < 0 || !line.startsWith(after, end)) return missing(after, at, name)
-      const text = line.slice(at, end)
+      if (end < 0 || !line.startsWith(after, end)) {
+        const place = `after $${name}, from character ${at + 1}`
+        return new Mismatch(`expects ${JSON.stringify(after)} ${place}`, line.length - at)
+      }
+      const text = before.endsWith('"') ? line.slice(at, end) : line.slice(at, end).trimEnd()
       if (name !== UNUSED) fields[name] = text.includes('\\') ? unescapeField(text) : text
       at = end + after.length
+      if (after.endsWith(' ')) while (line[at] === ' ') at += 1
     }
     return fields
   }
@@ -69,12 +75,6 @@ function endOf(line: string, from: number, before: string, after: string): numbe
   const end = line.lastIndexOf(':', word < 0 ? line.length : word)
   return end < from ? -1 : end
 }
-
-const missing = (text: string, at: number, name?: string) =>
-  new Mismatch(
-    `the pattern expects ${JSON.stringify(text)} ${name ? `after $${name}, from character ${at + 1}` : 'at the beginning'}`,
-    at,
-  )
 
 function check(pattern: string, names: string[], literals: string[]): void {
   const fail = (reason: string) => new LogError('pattern', `--pattern: ${reason}`)
@@ -96,12 +96,12 @@ function check(pattern: string, names: string[], literals: string[]): void {
   }
 }
 
-/** Why none of the forms of a line has a pattern, by the form that has most of it. */
+/** Why no form of a line has a pattern, by the form with the most of it. The last forms are without what collectors have added. */
 export function explainMismatch(pattern: string, forms: string[]): string {
   const { read } = compilePattern(pattern)
   const misses = forms.map(read).filter((one) => one instanceof Mismatch)
-  const [most] = misses.sort((a, b) => b.at - a.at)
-  return most ? `In the first line, ${most.reason}.` : ''
+  const [most] = misses.reverse().sort((a, b) => a.left - b.left)
+  return most ? `The pattern ${most.reason} of the first line.` : ''
 }
 
 const addressIn = (line: string) => line.split(/[\s"|;]+/).find((word) => readAddress(word))

@@ -2,7 +2,7 @@ import { LogError } from '../log.ts'
 import type { CreateParser, Fields } from '../parser.ts'
 import { createRecordReader, type RecordReader } from '../records.ts'
 import { Rejection } from '../rejection.ts'
-import { mapRemedy } from '../remedies.ts'
+import { w3cRemedy } from '../remedies.ts'
 import { tokens } from './tokens.ts'
 
 const FIELDS = /^#Fields:\s*/i
@@ -71,5 +71,5 @@ export const createW3c: CreateParser = (lines, options) => {
   section = undefined
   date = undefined
   const { read: _, ...known } = readers[0]!
-  return { title: 'W3C Extended Log File Format', remedyOf: mapRemedy, ...known, parse }
+  return { title: 'W3C Extended Log File Format', remedyOf: w3cRemedy, ...known, parse }
 }
