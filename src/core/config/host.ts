@@ -8,8 +8,13 @@ import { countsBytes } from './schema/uses-body.ts'
 /** A field of a policy with the values that need something, and what to write instead. Defaults to nothing. */
 type Need = [path: string, isNeeded: (policy: Policy) => boolean, instead?: string]
 
-/** The fields that need something which a host lacks, and why it does. A host that has all of it lacks nothing. */
-export type Lack = readonly [needs: readonly Need[], reason: string]
+/**
+ * The fields that need something which a host lacks, and why it does; or what finds them in the options. A host that has all of it lacks
+ * nothing.
+ */
+export type Lack =
+  | readonly [needs: readonly Need[], reason: string]
+  | ((options: object) => ConfigProblem[])
 
 /** An origin, which the host calls itself. */
 export const needOrigin: readonly Need[] = [
@@ -50,13 +55,15 @@ export const parseFor = (
  * @throws {ConfigError} for each field that needs it
  */
 function checkHost({ policies }: Config, options: object, lacks: readonly Lack[]): void {
-  const problems = policies.flatMap((policy, index) =>
-    lacks.flatMap(([needs, reason]) =>
+  const problems = lacks.flatMap((lack) => {
+    if (typeof lack === 'function') return lack(options)
+    const [needs, reason] = lack
+    return policies.flatMap((policy, index) =>
       needs.flatMap(([path, isNeeded, instead = 'nothing']): ConfigProblem[] => {
         const at = ['policies', index, ...path.split('.')]
         return isNeeded(policy) ? [problemIn(options, at, `${instead}, because ${reason}`)] : []
       }),
-    ),
-  )
+    )
+  })
   if (problems.length > 0) throw new ConfigError(problems)
 }

@@ -2,6 +2,7 @@ import { contains } from '../../core/base/contains.ts'
 import { type Lack, needBody, needResponse } from '../../core/config/host.ts'
 import type { Config } from '../../core/config/parse.ts'
 import type { ReadAddress } from '../../core/request/client-address.ts'
+import { hiddenIn } from './hidden.ts'
 
 /** Node's servers write their responses themselves. */
 export const ofNode: Lack = [
@@ -10,10 +11,7 @@ export const ofNode: Lack = [
 ]
 
 const unseen = 'the proxy of Next.js does not see the response'
-export const ofNext: readonly Lack[] = [
-  [needResponse, unseen],
-  [needBody, unseen],
-]
+export const ofNext: readonly Lack[] = [[needResponse, unseen], [needBody, unseen], hiddenIn]
 
 /**
  * Checks that a configuration which uses the address of the client says where it comes from.

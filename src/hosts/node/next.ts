@@ -29,7 +29,7 @@ export type AdmittedProxy<Context, Event> = (
  * header of a proxy in front of Next.js, with a number of `trustedProxies`.
  * @param proxy your own function, which may rewrite, redirect or answer an admitted request. Defaults to `NextResponse.next()`
  * @throws {ConfigError} immediately, if the configuration is invalid or needs the response of the page (`countOnly`, `cost.response`, `cost.usage`,
- * `concurrency`)
+ * `concurrency`), or reads a field that Next.js hides from the proxy (`rsc`, `next-router-prefetch` and others, and the parameter `_rsc`)
  * @example
  * export const proxy = rateLimitProxy({
  *   clientAddress: { forwardedFor: { trustedProxies: 1 } },

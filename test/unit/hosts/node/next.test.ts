@@ -2,8 +2,10 @@ import { expect, test } from 'vitest'
 import { ConfigError } from '../../../../src/core/base/errors.ts'
 import type { PolicyOptions } from '../../../../src/core/config/options.ts'
 import { bodies } from '../../../../src/features/bodies/index.ts'
+import { distinct } from '../../../../src/features/distinct/index.ts'
+import { plans } from '../../../../src/features/plans/index.ts'
 import { rateLimitProxy } from '../../../../src/hosts/node/next.ts'
-import { configOf, useDatabase } from '../../../support/node-servers.ts'
+import { configOf, type Options, useDatabase } from '../../../support/node-servers.ts'
 
 useDatabase()
 
@@ -86,4 +88,80 @@ test.each<[path: string, Partial<PolicyOptions>]>([
     rateLimitProxy(configOf({ policies: [{ ...policy, ...more }], use: [bodies()] }))
   expect(create).toThrow(ConfigError)
   expect(create).toThrow(path)
+})
+
+const HIDDEN = [
+  'RSC',
+  'Next-Router-Prefetch',
+  'next_router_segment_prefetch',
+  'next-router-state-tree',
+  'next-hmr-refresh',
+  'x-middleware-skip',
+]
+const ways: [path: string, (source: 'header' | 'query', name: string) => Partial<Options>][] = [
+  ['policies[0].match', (source, name) => match({ [source]: { [name]: true } })],
+  ['policies[0].match.not', (source, name) => match({ not: { [source]: { [name]: '1' } } })],
+  [
+    'policies[0].match.not[1].not',
+    (source, name) => match({ not: [{ path: '/a' }, { not: { [source]: { [name]: true } } }] }),
+  ],
+  ['allow[0]', (source, name) => ({ allow: [{ path: '/a', [source]: { [name]: true } }] })],
+  ['deny', (source, name) => ({ deny: { [source]: { [name]: true } } })],
+  ['policies[0].key[1]', (source, name) => own({ key: ['ip', `${source}:${name}`] })],
+  [
+    'policies[0].onMissingKey.key',
+    (source, name) => own({ key: 'cookie:a', onMissingKey: { key: `${source}:${name}` } }),
+  ],
+  ['policies[0].plan', (source, name) => own({ plan: `${source}:${name}`, limits: { a: 1 } })],
+  [
+    'policies[0].distinct',
+    (source, name) => own({ algorithm: undefined, distinct: `${source}:${name}` }),
+  ],
+  [
+    'policies[0].cost[0]',
+    (source, name) => own({ cost: [{ [source]: { [name]: true }, cost: 0 }] }),
+  ],
+  [
+    'policies[0].cost.rules[0]',
+    (source, name) => own({ cost: { rules: [{ [source]: { [name]: true }, cost: 0 }] } }),
+  ],
+  [
+    'policies[0].reserve[0]',
+    (source, name) => own({ reserve: [{ match: { [source]: { [name]: true } }, share: 0.5 }] }),
+  ],
+  [
+    'apiKeys.from',
+    (source, name) => ({ ...own({ key: 'api-key' }), apiKeys: { from: `${source}:${name}` } }),
+  ],
+]
+const own = (more: Partial<PolicyOptions>) => ({ policies: [{ ...policy, ...more }] })
+const match = (condition: PolicyOptions['match']) => own({ match: condition })
+const create = (more: Partial<Options>) => () =>
+  rateLimitProxy(
+    configOf({ clientAddress, policies: [policy], use: [plans(), distinct()], ...more }),
+  )
+
+test.each(ways)(
+  'At %s, a field that Next.js hides from the proxy is a ConfigError at creation, and other fields are not.',
+  (path, options) => {
+    for (const name of HIDDEN) expect(create(options('header', name))).toThrow(path)
+    expect(create(options('query', '_rsc'))).toThrow(path)
+    for (const name of ['next-action', 'next-url', 'x-nextjs-data'])
+      create(options('header', name))()
+    create(options('query', 'rsc'))()
+  },
+)
+
+test('The address and the cost of a trusted proxy have no field that Next.js hides.', () => {
+  const address = { header: 'x-matched-path', trustedProxies: 1 }
+  expect(create({ clientAddress: address })).toThrow('clientAddress.header')
+  expect(create(own({ cost: { header: 'RSC' } }))).toThrow('policies[0].cost.header')
+})
+
+test('The error names the field, and each such field.', () => {
+  const both = { header: { rsc: true }, query: { _rsc: true } } as const
+  expect(create(match(both))).toThrow(
+    'policies[0].match.header.rsc: expected another field, because Next.js hides this one from the proxy, got true',
+  )
+  expect(create(match(both))).toThrow('policies[0].match.query._rsc')
 })
