@@ -36,3 +36,7 @@ export const withLimit = (policy: Policy, limit: number): Policy => ({
   limit,
   burst: policy.burstIsLimit ? limit : policy.burst,
 })
+
+/** The policy with the smallest limit, for a request that may have any of these sizes. */
+export const smallest = (sizes: readonly Policy[]): Policy =>
+  sizes.reduce((least, size) => (size.limit < least.limit ? size : least))

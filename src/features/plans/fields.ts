@@ -39,7 +39,7 @@ const bareDigests = (table: Record<string, string>) =>
   )
 
 export const fields = () => ({
-  /** Size of the quota for each plan: `{ pro: 5000 }`, within the bounds of `limit`. Requests without a plan in this list get `limit`. Requires `plan` and `plans()`. Defaults to none. */
+  /** Size of the quota for each plan: `{ pro: 5000 }`, within the bounds of `limit`. Requests without a plan in this list get `limit`; if the plan cannot be read for certain, the smallest of them all. Requires `plan` and `plans()`. Defaults to none. */
   limits: v.optional(limits),
 })
 

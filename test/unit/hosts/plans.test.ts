@@ -1,4 +1,5 @@
 /** Limits by plan, and policies that change without a deployment: from Redis and from KV. */
+import fc from 'fast-check'
 import { createClient } from 'redis'
 import { type Faults, startFaults } from 'sluice-fault-proxy'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -39,6 +40,22 @@ const config: JsonConfig = {
       limits,
       plan: { key: 'header:x-customer', table: 'customers' },
       match: { path: '/table' },
+    },
+    ...(['query', 'cookie'] as const).map((source) => ({
+      name: source,
+      limit: 5,
+      window: '1h' as const,
+      limits,
+      plan: `${source}:plan` as const,
+      match: { path: `/${source}` },
+    })),
+    {
+      name: 'own',
+      limit: { claim: 'rate', max: 50, otherwise: 5 },
+      window: '1h',
+      limits,
+      plan: 'header:x-plan',
+      match: { path: '/own' },
     },
     {
       name: 'spaced',
@@ -94,6 +111,115 @@ describe('plans', () => {
     expect(await ask({ sub: 'bob' })).toBe(4)
     expect(await ask({ sub: 'cat', plan: ['pro'] })).toBe(4)
     expect(await ask({ sub: 'dan', plan: 'pro' }, 'another secret of at least 32 bytes')).toBe(4)
+  })
+
+  test('A request whose plan cannot be read for certain has the smallest limit that it may have.', async () => {
+    const token = (plan: string) =>
+      sign({ sub: plan, plan, rate: 2 }, { alg: 'HS256' }, Buffer.from(SECRET))
+    const [free, pro] = await Promise.all([token('free'), token('pro')])
+    const cases: [path: string, headers: [string, string][], limit: number][] = [
+      [
+        '/header',
+        [
+          ['x-plan', 'pro'],
+          ['x_plan', 'y'],
+        ],
+        3,
+      ],
+      [
+        '/header',
+        [
+          ['x-plan', 'free'],
+          ['x.plan', 'pro'],
+        ],
+        3,
+      ],
+      [
+        '/header',
+        [
+          ['x-plan', 'free'],
+          ['x-plan', 'y'],
+        ],
+        3,
+      ],
+      [
+        '/header',
+        [
+          ['x-plan', 'y'],
+          ['x-plan', 'free'],
+        ],
+        3,
+      ],
+      [
+        '/header',
+        [
+          ['x-plan', 'free'],
+          ['x-plan', 'free'],
+        ],
+        3,
+      ],
+      ['/header', [['x-plan', 'free,']], 3],
+      [
+        '/header',
+        [
+          ['x-plan', 'pro'],
+          ['x-plan', 'y'],
+        ],
+        5,
+      ],
+      [
+        '/table',
+        [
+          ['x-customer', 'globex'],
+          ['x-customer', 'y'],
+        ],
+        3,
+      ],
+      [
+        '/table',
+        [
+          ['x-customer', 'acme'],
+          ['x_customer', 'y'],
+        ],
+        3,
+      ],
+      ['/query?plan=free&plan[]=z', [], 3],
+      ['/query?plan=pro&plan=z', [], 3],
+      ['/query?plan=pro&Plan=z', [], 3],
+      ['/query?plan=free', [], 3],
+      ['/query?plan=z', [], 5],
+      ['/cookie', [['cookie', 'plan=pro; plan=free']], 3],
+      ['/claim', [['authorization', `Bearer ${pro} ,x`]], 3],
+      ['/claim', [['authorization', `Bearer ${free}, Bearer ${pro}`]], 3],
+      ['/own', [['authorization', `Bearer ${pro} ,x`]], 3],
+      ['/own', [['authorization', `Bearer ${pro}`]], 2],
+      ['/own', [], 5],
+    ]
+    for (const [path, headers, limit] of cases) {
+      const response = await gateway.fetch(path, {
+        headers: Object.fromEntries(new Headers(headers)),
+        ip: newClient(),
+      })
+      const policy = response.headers.get('ratelimit-policy')
+      expect(policy, JSON.stringify([path, headers])).toMatch(`;q=${limit};`)
+    }
+  })
+
+  test('For any lines of the field, a request has no larger limit than with one of them alone.', async () => {
+    const names = ['free', 'pro', 'y', '', 'free,pro'] as const
+    const alone = { free: 3, pro: 100, y: 5, '': 5, 'free,pro': 3 }
+    const line = fc.tuple(fc.constantFrom('x-plan', 'X-Plan', 'x_plan'), fc.constantFrom(...names))
+    const lines = fc.array(line, { minLength: 1, maxLength: 4 })
+    await fc.assert(
+      fc.asyncProperty(lines, async (sent) => {
+        const headers = Object.fromEntries(new Headers(sent))
+        const response = await gateway.fetch('/header', { headers, ip: newClient() })
+        const limit = Number(/q=(\d+)/.exec(response.headers.get('ratelimit-policy')!)![1])
+        const all = sent.filter(([, value]) => value).map(([, value]) => alone[value])
+        expect(limit).toBeLessThanOrEqual(Math.min(...(all.length > 0 ? all : [5])))
+      }),
+      { numRuns: 50 },
+    )
   })
 
   test('A client that changes its plan keeps its charges.', async () => {
