@@ -33,7 +33,8 @@ export interface ClientOptions {
   deadlineMs?: number
   /**
    * The fallback if the decision API gives no decision for any reason. Defaults to `allow`. `allow` and `deny` log a warning to the
-   * console, once for each kind of failure. A function may log by itself, and may throw.
+   * console, once for each kind of failure. With `allow`, an ask by a request that the decision API refuses as invalid (400, 413, 422) is denied,
+   * because its client has chosen that request. A function may log by itself, and may throw.
    */
   onError?:
     | 'allow'
@@ -259,7 +260,8 @@ function createFallback(onError: NonNullable<ClientOptions['onError']>) {
     if (!logged.has(kind))
       console.warn(`sluice: ${error.message} (onError: ${onError}; logged once)`)
     logged.add(kind)
-    return withoutApi(onError)
+    const isInvalid = 'request' in ask && [400, 413, 422].includes(error.status ?? 0)
+    return withoutApi(isInvalid ? 'deny' : onError)
   }
 }
 

@@ -147,6 +147,18 @@ describe('a client whose decision API gives no decision', () => {
     },
   )
 
+  test.each(Object.entries(faults))(
+    'After the fault "%s", a request passes by onError only if the API has not refused it as invalid.',
+    async (name, [code, status]) => {
+      fault = name
+      const isInvalid = code === 'refused' && [400, 413, 422].includes(status!)
+      const trace = { request: { method: 'TRACE', url: 'https://a.example/' } }
+      const wanted = isInvalid ? deniedAnyway : allowedAnyway
+      expect(await client().decide(trace)).toEqual(wanted)
+      expect(await client().decide([trace, ask])).toEqual([wanted, allowedAnyway])
+    },
+  )
+
   test('The client does not follow a redirect.', () => {
     expect(strangers).toBe(0)
   })
