@@ -15,12 +15,13 @@ import { type ConfigRule, type Facts, type Found, listed, type PolicyRule } from
 import { neverApplies, neverRefuses } from './idle.ts'
 import { spoofableList, takesAll } from './lists.ts'
 import { unknownMethods, unknownMethodsInList } from './methods.ts'
-import { unknownPlans } from './plans.ts'
+import { digestAsPlan, unknownPlans } from './plans.ts'
 import { explained } from './problems.ts'
 import { costNeverFits, globalKey, largeLog, neverCharges, noPolicies } from './quota.ts'
 import { refusalOfConfig, refusalOfPolicy } from './refusals.ts'
 import { reserveTakesAll, reserveUnreachable } from './reserve.ts'
 import { tightShield } from './shield.ts'
+import { largeLease, shortBan, shortWait } from './sizes.ts'
 import { ipv6ByAddress, ipv6Denied, loginFailsOpen, spoofableKey, spoofableMatch } from './trust.ts'
 
 const policyRules = [
@@ -30,6 +31,10 @@ const policyRules = [
   neverCharges,
   neverApplies,
   neverRefuses,
+  shortWait,
+  largeLease,
+  shortBan,
+  digestAsPlan,
   reserveTakesAll,
   reserveUnreachable,
   unknownMethods,

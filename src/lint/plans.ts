@@ -1,5 +1,6 @@
 /** Finds plans in tables that no policy has. */
-import type { ConfigRule, Found } from './facts.ts'
+import { labelOf } from '../core/program/key.ts'
+import type { ConfigRule, Found, PolicyRule } from './facts.ts'
 
 /** Reports each unknown plan of a table once, at its first entry. */
 export const unknownPlans: ConfigRule = ({ config, written }) =>
@@ -21,3 +22,18 @@ export const unknownPlans: ConfigRule = ({ config, written }) =>
       }
     })
   })
+
+/** Finds a plan that is read from a digest, such as that of an API key, without a table that names the plans. */
+export const digestAsPlan: PolicyRule = ({ name, plan }, at) => {
+  if (!plan || plan.table !== undefined) return []
+  const { source } = plan.key
+  if (source !== 'api-key' && !('digest' in plan.key && plan.key.digest)) return []
+  const plans = Object.keys(plan.limits)
+  if (plans.some((one) => /^[\da-f]{64}$/i.test(one))) return []
+  return {
+    code: 'unknown-plan',
+    path: `${at}.plan`,
+    message: `"${name}" takes the SHA-256 of ${labelOf(plan.key)} for the name of the plan, and it is never ${plans.join(' or ')}: every client gets the default limit.`,
+    hint: "Write plan: { key, table: 'customers' }, and the plan of each digest in tables.customers.",
+  }
+}
