@@ -76,9 +76,15 @@ async function start(
   }
   let place = await placeOf().catch(async (cause: Error) => {
     await miniflare.dispose().catch(() => {})
-    // workerd logs why the Worker does not start. Miniflare's error repeats this with advice.
-    const reason = (logs[0] ?? cause.message).replace(/^service \S+: Uncaught /, '')
-    throw new Error(`worker: the Worker does not start: ${reason}`, { cause })
+    // workerd logs why the Worker does not start. Miniflare's error hides this in JSON, below advice about workerd.
+    const [thrown] = logs
+    if (thrown === undefined) {
+      throw new Error(`worker: the Worker does not start: ${cause.message}`, { cause })
+    }
+    const reason = thrown
+      .replace(/^service \S+: Uncaught (Error: (?=ConfigError: ))?/, '')
+      .replace(/^(ConfigError: .*?)\n +at .*$/s, '$1')
+    throw new Error(`worker: the Worker does not start: ${reason}`)
   })
   let offsetMs = 0
 

@@ -186,7 +186,7 @@ describe('the counts on the page', () => {
 
   test('The page reads the counts again every 2 s, and keeps the focus.', async () => {
     const { page } = await open()
-    await page.focus('[aria-label="Look x5f1zAAAAAAAAAAA"]')
+    await page.focus('[aria-label="Peek x5f1zAAAAAAAAAAA"]')
     stats = statsAt(Date.now())
     stats.total.series.push(seriesOf('per-ip', 'shielded', 500))
     stats.total.offenders.reverse()
@@ -195,7 +195,7 @@ describe('the counts on the page', () => {
       'x5f1zAAAAAAAAAAA',
       '3q2-7wAAAAAAAAAA',
     ])
-    expect(await page.evaluate('document.activeElement.ariaLabel')).toBe('Look x5f1zAAAAAAAAAAA')
+    expect(await page.evaluate('document.activeElement.ariaLabel')).toBe('Peek x5f1zAAAAAAAAAAA')
   })
 
   test('The chart has a text, and shows one policy by choice.', async () => {
@@ -246,10 +246,10 @@ describe('the actions of the page', () => {
     const { page } = await open()
     const subject = '3q2-7wAAAAAAAAAA'
     expect(await rowsOf(page, '#offenders')).toEqual([
-      [subject, 'per-ip', '120', 'LookBanUnban'],
-      ['x5f1zAAAAAAAAAAA', 'login', '48 to 60', 'LookBanUnbanNo bans: the policy has no penalty.'],
+      [subject, 'per-ip', '120', 'PeekBanUnban'],
+      ['x5f1zAAAAAAAAAAA', 'login', '48 to 60', 'PeekBanUnbanNo bans: the policy has no penalty.'],
     ])
-    await click(page, `Look ${subject}`)
+    await click(page, `Peek ${subject}`)
     await waitForElement(page, '#look-answer dl')
     expect(await textOf(page, '#look-answer h3')).toBe(`${subject}, policy per-ip`)
     expect(await pairsOf(page, '#look-answer dl')).toEqual({
@@ -306,10 +306,10 @@ describe('the actions of the page', () => {
       offender('per-ip', '203.0.113.0/24'),
     ]
     const { page } = await open()
-    await click(page, 'Look ip=203.0.113.7')
+    await click(page, 'Peek ip=203.0.113.7')
     await waitForElement(page, '#look-answer dl')
     expect(lastCall(/per-ip\/peek$/)!.body).toEqual({ key: ['203.0.113.7'] })
-    await click(page, 'Look ip=2001:db8::/56,path=/login')
+    await click(page, 'Peek ip=2001:db8::/56,path=/login')
     await waitUntil(page, `/login/.test(document.getElementById('look-answer').textContent)`)
     expect(lastCall(/login\/peek$/)!.body).toEqual({ key: ['2001:db8::/56', '/login'] })
     expect((await rowsOf(page, '#offenders'))[2]![3]).toBe('The label stands for several clients.')
@@ -485,7 +485,7 @@ describe('the limits that operators have set', () => {
         ? { body: state({ limit: 500, overriddenForMs: 3_600_000 }) }
         : answer(call)
     const { page } = await open()
-    await click(page, 'Look 3q2-7wAAAAAAAAAA')
+    await click(page, 'Peek 3q2-7wAAAAAAAAAA')
     await waitForElement(page, '#look-answer dl')
     expect(await pairsOf(page, '#look-answer dl')).toMatchObject({
       used: '425 of 500 (85%)',

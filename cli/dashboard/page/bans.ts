@@ -44,7 +44,7 @@ function actions({ policy, subject }: Row): Node[] {
   const target = targetOf(subject, policy.key)
   if (!target) return [element('small', 'Unban it by the values of its key.')]
   return [
-    button('Look', subject, () => operate('peek', policy.name, target)),
+    button('Peek', subject, () => operate('peek', policy.name, target)),
     button('Unban', subject, () => operate('unban', policy.name, target)),
   ]
 }

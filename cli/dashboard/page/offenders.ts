@@ -59,7 +59,7 @@ function actionsFor({ policy, subject }: Offender, listed: ListedPolicy | undefi
   if (!target) return [element('small', 'The label stands for several clients.')]
   const hasBans = listed?.bans ?? true
   const actions: Node[] = [
-    button('Look', subject, () => operate('peek', policy, target)),
+    button('Peek', subject, () => operate('peek', policy, target)),
     button('Ban', subject, () => operate('ban', policy, target), hasBans),
     button('Unban', subject, () => operate('unban', policy, target), hasBans),
   ]

@@ -8,6 +8,7 @@ import { promisify } from 'node:util'
 import { Hono } from 'hono'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { startSluice } from '../../../src/testing/index.ts'
+import { root } from '../../support/pages.ts'
 
 const app = new Hono().get('/', (c) => c.text('ok'))
 const entry = JSON.stringify(new URL('../../../src/testing/index.ts', import.meta.url))
@@ -206,6 +207,30 @@ test.each([
     expect(error).toMatch(message)
     expect(error).not.toContain('\u001b') // colours
     await expect.poll(children).toEqual(before)
+  },
+  SLOW_MS,
+)
+
+test(
+  'The error for an invalid configuration lists its problems, and nothing else.',
+  async () => {
+    await write('wrangler.toml', 'name = "worker"\ncompatibility_date = "2026-10-01"\n')
+    const policies =
+      "[{ name: 'a', limit: 'x', window: '1m' }, { name: 'b', limit: 1, window: 'y' }]"
+    const main = await write(
+      'worker.js',
+      `import { createGateway } from '${root}src/index.ts'
+export default createGateway({ origin: 'zone', policies: ${policies} })`,
+    )
+    const error: Error = await startSluice({ worker: { main } }).then(
+      () => expect.unreachable(),
+      (reason) => reason,
+    )
+    expect(error.message).toMatch(
+      /^worker: the Worker does not start: ConfigError: 2 problems\n {2}policies\[0\]\.limit: .*\n {2}policies\[1\]\.window: .*$/,
+    )
+    // Vitest would print the advice of Miniflare below it.
+    expect(error.cause).toBeUndefined()
   },
   SLOW_MS,
 )
