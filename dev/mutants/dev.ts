@@ -8,6 +8,10 @@ const memory = mutantsOf('cli/replay/decide/memory.ts', 'test/cli/replay')
 const reads = mutantsOf('cli/replay/decide/reads.ts', 'test/cli/replay')
 const replayable = mutantsOf('cli/replay/decide/replayable.ts', 'test/cli/replay')
 const remedies = mutantsOf('cli/replay/read/remedies.ts', 'test/cli/replay')
+const clients = mutantsOf('cli/replay/decide/clients.ts', 'test/cli/replay')
+const values = mutantsOf('cli/replay/read/values.ts', 'test/cli/replay')
+const detect = mutantsOf('cli/replay/read/detect.ts', 'test/cli/replay')
+const pattern = mutantsOf('cli/replay/read/formats/pattern.ts', 'test/cli/replay')
 const logError = mutantsOf('cli/replay/read/log.ts', 'test/cli/replay')
 const seconds = mutantsOf('cli/replay/decide/seconds.ts', 'test/cli/replay')
 const sort = mutantsOf('cli/replay/read/sort.ts', 'test/cli/replay')
@@ -160,6 +164,36 @@ export const devMutants: Mutant[] = [
     "replaceAll('-', '_')",
     "replaceAll('-', '-')",
     'decide-not-replayed',
+  ),
+  clients(
+    'a replay counts by a header that clients have written',
+    'return proxies.length * 2 > lines.length || isOne',
+    'return true',
+    'clients',
+  ),
+  clients(
+    'the connection does not count for a trusted proxy',
+    "remoteAddress: line.ip ?? ''",
+    "remoteAddress: ''",
+    'clients',
+  ),
+  values(
+    'the first address of a list counts',
+    "text.slice(text.lastIndexOf(',') + 1)",
+    "text.split(',', 1)[0]!",
+    'read-formats',
+  ),
+  detect(
+    'a prefix of a collector becomes the host of the requests',
+    'first.count < least',
+    'first.count <= least',
+    'read-formats',
+  ),
+  pattern(
+    'an address of IPv6 ends at its first colon',
+    "line.lastIndexOf(':', word < 0 ? line.length : word)",
+    "line.indexOf(':', from)",
+    'read-patterns',
   ),
   logError('the names in an error command the terminal', "'\\u00b7'))", "'$&'))", 'read-hostile'),
   seconds(

@@ -25,7 +25,7 @@ export interface Clients {
 export function clientsOf(config: Config, log: Log): Clients {
   const { clientAddress: setting = 'cloudflare' } = config
   const headers = headersOf(setting)
-  const isThere = headers.length > 0 && headers.every((name) => log.facts.has(`header:${name}`))
+  const isThere = headers.length > 0 && headers.every((name) => isIn(log, name))
   if (!isThere || !isOfProxies(setting, headers, log)) {
     return { known: log, notes: notesWithout(setting, headers, isThere, log), of: (line) => line }
   }
@@ -44,6 +44,11 @@ export function clientsOf(config: Config, log: Log): Clients {
     },
   }
 }
+
+/** True if the log has the header. Of a format with all headers it is one that a request had. */
+const isIn = ({ facts, mapped, first }: Log, name: string) =>
+  facts.has(`header:${name}`) &&
+  (mapped.has(`header:${name}`) || first.some(({ headers }) => headers?.[name] !== undefined))
 
 type Setting = NonNullable<Config['clientAddress']>
 
@@ -81,7 +86,6 @@ function isOfProxies(setting: Setting, headers: string[], log: Log): boolean {
   if (log.chain !== undefined) return headers.includes(FORWARDED_FOR)
   const lines = log.first.filter(({ ip }) => ip !== undefined)
   const withHeader = lines.filter((line) => headers.some((name) => line.headers?.[name]))
-  if (withHeader.length === 0) return false
   const proxies = lines.filter(({ ip }) => isProxy(parseAddress(ip!) ?? []))
   const isOne = withHeader.length === lines.length && new Set(lines.map(({ ip }) => ip)).size === 1
   return proxies.length * 2 > lines.length || isOne
@@ -89,19 +93,25 @@ function isOfProxies(setting: Setting, headers: string[], log: Log): boolean {
 
 const FORWARDED_FOR = 'x-forwarded-for'
 
-/** What differs from the deployed limiter if its headers are not read. */
+/** How the address is found if the headers of the setting are not read. */
 function notesWithout(setting: Setting, [header]: string[], isThere: boolean, log: Log): string[] {
-  const notes: string[] = []
   if (log.chain !== undefined) {
-    notes.push(
+    return [
       `The address of a client is the last one in ${log.chain}, which the nearest proxy has written. If there are more proxies, the configuration says how many: clientAddress: { forwardedFor: { trustedProxies } }.`,
-    )
-  } else if (typeof setting !== 'string' && header !== undefined) {
-    notes.push(
-      isThere
-        ? `clientAddress reads ${header}, which clients can write: the connections of the log are not those of proxies. The address of the connection counts. If a proxy has written the field: --map header:${header}=FIELD.`
-        : `clientAddress reads ${header}. The log has another address of the client, which counts. To read the header: ${log.remedyOf(`header:${header}`)}.`,
-    )
+    ]
   }
-  return notes
+  if (typeof setting === 'string' || header === undefined) return []
+  const reads = `clientAddress reads ${header}`
+  if (isThere) {
+    return [
+      `${reads}, which clients can write: the connections of the log are not those of proxies. The address of the connection counts. If a proxy has written the field: --map header:${header}=FIELD.`,
+    ]
+  }
+  const otherwise = 'The log has another address of the client, which counts.'
+  const isKnown = log.facts.has(`header:${header}`)
+  return [
+    isKnown
+      ? `${reads}, which the first requests do not have. ${otherwise}`
+      : `${reads}. ${otherwise} To read the header: ${log.remedyOf(`header:${header}`)}.`,
+  ]
 }

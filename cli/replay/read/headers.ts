@@ -102,7 +102,9 @@ export function fieldOf(fields: Fields, name: string): unknown {
   const value = Object.hasOwn(fields, name) ? fields[name] : undefined
   if (typeof value !== 'string' || !W3C.test(name)) return value
   if (!/%[\da-f]{2}/i.test(value)) return value.replaceAll('+', ' ')
-  return value.replace(/(?:%[\da-f]{2})+/gi, (part) => {
+  // Old logs of CloudFront are encoded twice.
+  const once = value.includes('%2520') ? value.replaceAll('%25', '%') : value
+  return once.replace(/(?:%[\da-f]{2})+/gi, (part) => {
     try {
       return decodeURIComponent(part)
     } catch {

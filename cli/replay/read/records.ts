@@ -241,7 +241,7 @@ const matches = (pattern: RegExp) => (value: unknown) =>
 
 const fits: Record<Role, (value: unknown) => boolean> = {
   time: (value) => timeProblem(readTime(value)) === undefined,
-  ip: (value) => typeof value === 'string' && readAddress(value) !== undefined,
+  ip: (value) => readAddress(readText(value) ?? '') !== undefined,
   request: matches(/^\S+ \S+/),
   method: matches(/^[A-Z]+$/i),
   target: matches(/^(\/|https?:\/\/)/i),

@@ -81,9 +81,9 @@ async function report(
 }
 const byProxies = (trustedProxies: number | string[]) => ({ forwardedFor: { trustedProxies } })
 
-test.each(Object.keys(writers))(
+test.each(Object.keys(writers).map((name, index) => [name, index] as const))(
   'A limit of 5 refuses 16 of the 26 requests of two clients in a log of %s, wrapped or not.',
-  async (name) => {
+  async (name, index) => {
     const { header, ...writer } = writers[name]!
     const lines = Array.from({ length: 26 }, (_, index) =>
       writable(
@@ -96,7 +96,8 @@ test.each(Object.keys(writers))(
       ),
     )
     const texts = [...(header?.split('\n') ?? []), ...lines.map((line) => writer.write(line))]
-    for (const wrap of [(text: string) => text, ...Object.values(wrappings)]) {
+    const collectors = Object.values(wrappings)
+    for (const wrap of [(text: string) => text, collectors[index % collectors.length]!]) {
       const file = join(folder, `${files++}.log`)
       await writeFile(file, `${texts.map(wrap).join('\r\n')}\r\n`)
       const { clients, total } = await replay({
@@ -169,6 +170,24 @@ describe('The address of the client in a log', () => {
     expect(notes.join()).toContain('the last one in forwardedFor')
   })
 
+  test('may be at the beginning of a line with all addresses of the header.', async () => {
+    logs.Apache = ({ time, chain }) =>
+      `${chain} - - [${clfStamp(time)}] ${request} 200 5 "-" "curl"`
+    const mixed = seen(20, (index) => ({
+      peer: '',
+      chain: ['', '203.0.113.9, ', '203.0.113.9, 2001:db8::1, '][index % 3]! + CLIENT,
+    }))
+    for (const setting of [byProxies(1), byProxies(['10.0.0.0/8']), undefined]) {
+      const { clients, offenders } = await report('Apache', mixed, setting)
+      expect([clients.count, offenders[0]!.client]).toEqual([1, CLIENT])
+    }
+    const behind = seen(20, (index) => ({
+      peer: '',
+      chain: `203.0.113.${index}, ${CLIENT}, 10.0.0.3`,
+    }))
+    expect((await report('Apache', behind, byProxies(2))).offenders[0]!.client).toBe(CLIENT)
+  })
+
   test('is the connection if clients connect themselves, because they can write the field.', async () => {
     const direct = seen(20, (index) => ({
       peer: index % 2 ? CLIENT : '198.51.100.8',
@@ -212,6 +231,15 @@ describe('The address of the client in a log', () => {
     const options = { policies: limits, clientAddress: byProxies(1) } as ConfigOptions
     const { offenders } = await replay({ files: [file], config: { file: 'c.ts', options } })
     expect(offenders[0]!.client).toBe(CLIENT)
+  })
+
+  test('is not looked for in a header that no request of the log has.', async () => {
+    const setting = { header: 'X-Real-IP', trustedProxies: 1 }
+    const { notes, clients } = await report('Caddy', spoofed, setting)
+    expect(clients.count).toBe(1)
+    expect(notes.join()).toContain(
+      'clientAddress reads x-real-ip, which the first requests do not have.',
+    )
   })
 
   test('is the same for a suggestion, an expectation and an anonymized log.', async () => {

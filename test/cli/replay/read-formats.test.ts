@@ -300,6 +300,7 @@ describe('Formats of access logs', () => {
         'Mozilla/5.0%20(compatible;%20+http://a.example)',
         'Mozilla/5.0 (compatible; +http://a.example)',
       ],
+      ['Mozilla/5.0%2520(X11)', 'Mozilla/5.0 (X11)'],
       ['"Mozilla/5.0 (X11)"', 'Mozilla/5.0 (X11)'],
       ['-', undefined],
       ['100%25%zz', '100%%zz'],

@@ -21,18 +21,25 @@ export const createCombined: CreateParser = (lines, { map: given, host }) => {
   const isCombined = isMostly(common, (line) => fieldsOf(line).length >= COMBINED_FIELDS)
   const name = isCombined ? 'Combined Log Format' : 'Common Log Format'
   const facts = new Set<Fact>(['query', 'status'])
-  if (common.some((line) => readAddress(line.split(' ', 2)[hasHost ? 1 : 0]!))) facts.add('ip')
+  if (
+    common.some(
+      (line) => beginsWithChain(line) || readAddress(line.split(' ', 2)[hasHost ? 1 : 0]!),
+    )
+  ) {
+    facts.add('ip')
+  }
   if (isCombined) facts.add('header:user-agent').add('header:referer')
   if (hasHost || host) facts.add('host')
   const { map, chain } = withChain(given, (name) =>
     common.map((line) => fieldsOf(line)[fieldIndex(name)]),
   )
   const mapped = mappedFields(map, facts)
+  const isChain = common.some(beginsWithChain)
   const hasForwarded = isMostly(common, hasForwardedFor)
-  if (hasForwarded) facts.add('header:x-forwarded-for')
+  if (isChain || hasForwarded) facts.add('header:x-forwarded-for')
   const readStamp = createStampReader()
   const parse = (text: string) => {
-    const line = parseLine(text, { hasHost, hasForwarded, otherwise: host, readStamp })
+    const line = parseLine(text, { hasHost, isChain, hasForwarded, otherwise: host, readStamp })
     if (mapped.length > 0 && !(line instanceof Rejection)) applyMap(line, mapped, text)
     return line
   }
@@ -42,10 +49,13 @@ export const createCombined: CreateParser = (lines, { map: given, host }) => {
     facts,
     remedyOf: combinedRemedy(FIRST_FIELD + fields, common.some(hasForwardedFor)),
     parse,
-    chain,
+    chain: chain ?? (isChain ? 'the first field' : undefined),
     addressMayBe: facts.has('ip') ? undefined : addressIn(common[0]!),
   }
 }
+
+/** Servers behind a proxy may log `X-Forwarded-For` as the address: `203.0.113.9, 198.51.100.7 - - [`. */
+const beginsWithChain = (line: string) => /^[\da-f.:]+,/i.test(line)
 
 /** nginx's format `main` has the field behind the user agent. */
 const hasForwardedFor = (line: string) =>
@@ -68,6 +78,7 @@ const isMostly = (lines: string[], test: (line: string) => boolean) =>
 /** Without a virtual host, the second field is the name of a user or `-`. */
 function isAfterHost(line: string): boolean {
   const [, first = '', second = ''] = VIRTUAL_HOST.exec(line) ?? []
+  if (beginsWithChain(line)) return false
   return readAddress(second) !== undefined || (second !== '-' && /^[\w.-]+:\d+$/.test(first))
 }
 
@@ -81,18 +92,21 @@ function parseLine(
   text: string,
   {
     hasHost,
+    isChain,
     hasForwarded,
     otherwise,
     readStamp,
   }: {
     hasHost: boolean
+    isChain: boolean
     hasForwarded: boolean
     otherwise: string | undefined
     readStamp: ReturnType<typeof createStampReader>
   },
 ): LogLine | Rejection {
   const from = hasHost ? text.indexOf(' ') + 1 : 0
-  const addressEnd = text.indexOf(' ', from)
+  let addressEnd = text.indexOf(' ', from)
+  while (text.charCodeAt(addressEnd - 1) === COMMA) addressEnd = text.indexOf(' ', addressEnd + 1)
   let stamp = addressEnd
   let stampEnd = -1
   let time = Number.NaN
@@ -119,8 +133,9 @@ function parseLine(
   const refererEnd = refererStart > 1 ? fieldEnd(text, refererStart) : -1
   const agentStart = text.startsWith(' "', refererEnd + 1) ? refererEnd + 3 : -1
   const agentEnd = agentStart < 0 ? -1 : fieldEnd(text, agentStart)
-  const forwarded =
-    hasForwarded && text.startsWith(' "', agentEnd + 1)
+  const forwarded = isChain
+    ? readField(text, from, addressEnd)
+    : hasForwarded && text.startsWith(' "', agentEnd + 1)
       ? readField(text, agentEnd + 3, fieldEnd(text, agentEnd + 3))
       : undefined
   return {
@@ -152,6 +167,7 @@ function readField(text: string, from: number, end: number): string | undefined 
 }
 
 const QUOTE = 34
+const COMMA = 44
 const ZERO = 48
 const DASH = 45
 
