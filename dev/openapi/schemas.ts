@@ -66,6 +66,7 @@ const fields: Partial<Record<SchemaName, Record<string, string>>> = {
     request: requestField,
     cost: 'The units to charge. Defaults to the cost by the policy.',
     mode: 'take charges the cost, peek charges nothing. Defaults to take.',
+    waitMs: 'The longest time for which the call may wait for its turn, in ms. Defaults to 500.',
   },
   Refund: {
     policy: 'The name of a policy. Send either policy and key, or request.',

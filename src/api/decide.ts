@@ -1,6 +1,7 @@
 import type { Decision } from '../core/base/decision.ts'
 import { sha256 } from '../core/base/digest.ts'
 import { StoreError } from '../core/base/errors.ts'
+import { HELD_MS } from '../core/base/held.ts'
 import { decideEach } from '../core/decide/decide.ts'
 import { observe } from '../core/decide/observed.ts'
 import type { Idempotency, Outcome, Question } from '../core/decide/question.ts'
@@ -17,11 +18,13 @@ export async function decide(call: Call): Promise<Response> {
   const { isList, questions: asks, idempotency } = read
   const takes = asks.some(({ ask }) => ask.mode !== 'peek')
   const questions = await Promise.all(
-    asks.map(async ({ ask: { mode = 'take' }, matched }, index): Promise<Question> => {
-      // A repetition must hold the same slots as the first call. Another body under the same key must not.
-      const slot = idempotency && (await slotOf(idempotency, index))
-      return { matched, mode, ...(slot && { slot }) }
-    }),
+    asks.map(
+      async ({ ask: { mode = 'take', waitMs = HELD_MS }, matched }, index): Promise<Question> => {
+        // A repetition must hold the same slots as the first call. Another body under the same key must not.
+        const slot = idempotency && (await slotOf(idempotency, index))
+        return { matched, mode, waitMs, ...(slot && { slot }) }
+      },
+    ),
   )
   let outcomes: Outcome[]
   try {

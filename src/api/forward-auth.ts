@@ -1,3 +1,4 @@
+import { HELD_MS } from '../core/base/held.ts'
 import { parseAddress } from '../core/base/ip.ts'
 import { decideEach } from '../core/decide/decide.ts'
 import { observe } from '../core/decide/observed.ts'
@@ -21,7 +22,7 @@ export async function auth(call: Call): Promise<Response> {
   if ('expected' in found) return badRequest('The fields do not describe a valid request.')
   const verified = await stages.verify?.(request, runtime.env)
   const matched = verified ? verified.mark(found) : found
-  const [outcome] = await decideEach([{ matched }], parts, {
+  const [outcome] = await decideEach([{ matched, waitMs: HELD_MS }], parts, {
     waitUntil: runtime.waitUntil,
     request,
     closed: runtime.closed,

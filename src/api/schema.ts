@@ -166,6 +166,8 @@ const askFields = {
   cost: v.optional(whole(0)),
   /** `take` charges the cost, `peek` charges nothing. Defaults to `take`. */
   mode: v.optional(says('take or peek', v.picklist(['take', 'peek']))),
+  /** The longest time for which the call may wait for its turn, ms, at most `wait` of the policies. Defaults to 500. */
+  waitMs: v.optional(whole(0, 60_000, 'of milliseconds')),
 }
 interface AskOptions extends Input<typeof askFields>, Named {}
 

@@ -6,7 +6,7 @@ import type { BanPage } from '../features/ban-list/endpoint.ts'
 import type { OverrideList } from '../features/overrides/endpoints.ts'
 import { answerOf, decisionOf, notTheApi } from './answer.ts'
 import { ApiError } from './error.ts'
-import { checkCost, keyPath, lists, sent } from './sent.ts'
+import { checkCost, keyPath, lists, longestWait, sent, withWait } from './sent.ts'
 
 export type {
   Ask,
@@ -29,7 +29,10 @@ export interface ClientOptions {
   url: string | URL
   /** One of the tokens in `SLUICE_API_TOKEN`; for `overrides` and `bans`, in `SLUICE_OPERATE_TOKEN`. */
   token: string
-  /** The time limit of a call, in ms. Defaults to 1000. */
+  /**
+   * The time limit of a call, in ms. Defaults to 1000. A call whose asks have `waitMs` may take so much longer. Other calls tell the API to wait
+   * for at most half of this time.
+   */
   deadlineMs?: number
   /**
    * The fallback if the decision API gives no decision for any reason. Defaults to `allow`. `allow` and `deny` log a warning to the
@@ -105,7 +108,8 @@ export function createClient(options: ClientOptions): ApiClient {
   async function one(ask: Ask, options?: CallOptions): Promise<Decision> {
     checkCost(ask.cost, 'cost')
     try {
-      return decisionOf(await call('decide', sent(ask), options))
+      const deadline = AbortSignal.timeout(deadlineMs + longestWait([ask]))
+      return decisionOf(await call('decide', withWait(sent(ask), deadlineMs), options, deadline))
     } catch (error) {
       return fallback(error, ask)
     }
@@ -113,7 +117,8 @@ export function createClient(options: ClientOptions): ApiClient {
 
   async function list(asks: Ask[], options: CallOptions, deadline: AbortSignal) {
     try {
-      const answers = await call('decide', asks.map(sent), options, deadline)
+      const body = asks.map((ask) => withWait(sent(ask), deadlineMs))
+      const answers = await call('decide', body, options, deadline)
       if (!Array.isArray(answers) || answers.length !== asks.length) throw notTheApi()
       return answers.map(decisionOf)
     } catch (error) {
@@ -124,8 +129,10 @@ export function createClient(options: ClientOptions): ApiClient {
   async function many(asks: readonly Ask[], options: CallOptions = {}): Promise<Decision[]> {
     for (const [index, { cost }] of asks.entries()) checkCost(cost, `[${index}].cost`)
     const decisions: Decision[] = []
-    const deadline = AbortSignal.timeout(deadlineMs) // One deadline for all calls.
-    for (const [index, part] of lists(asks).entries()) {
+    const parts = lists(asks)
+    const waitMs = parts.reduce((sum, part) => sum + longestWait(part), 0)
+    const deadline = AbortSignal.timeout(deadlineMs + waitMs) // One deadline for all calls.
+    for (const [index, part] of parts.entries()) {
       const { idempotencyKey: key } = options
       // Each list is another body, which needs another key.
       const own = key !== undefined && index > 0 && { idempotencyKey: `${key}.${index + 1}` }
@@ -149,7 +156,7 @@ export function createClient(options: ClientOptions): ApiClient {
     async refund(ask, { allowed, decidedAt, slot }, { cost = ask.cost, ...options } = {}) {
       if (!allowed || decidedAt === undefined || ask.mode === 'peek') return undefined
       checkCost(cost, 'cost')
-      const { mode: _, ...target } = sent(ask)
+      const { mode: _, waitMs: __, ...target } = sent(ask)
       try {
         return (await call('refund', { ...target, cost, decidedAt, slot }, options)) as LimitStatus
       } catch (error) {

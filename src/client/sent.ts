@@ -1,5 +1,6 @@
 /** Adapts asks to the limits of the decision API, so that no client can avoid a decision with an unusual key. */
 import type { Ask, KeyValue, KeyValues } from '../api/schema.ts'
+import { HELD_MS } from '../core/base/held.ts'
 
 const MAX_CHARACTERS = 1024
 const MAX_ASKS = 100
@@ -18,6 +19,21 @@ export function sent(ask: Ask): Ask {
   const { body: _, omitted = [], ...rest } = request
   return { ...ask, request: { ...rest, omitted: [...omitted, 'body'] } }
 }
+
+/**
+ * Tells the API to answer in time: an ask that does not say how long it waits takes at most half of the deadline. Without an answer in time
+ * `onError: 'allow'` would let every request pass that waits.
+ */
+export function withWait(ask: Ask, deadlineMs: number): Ask {
+  const waitMs = Math.floor(deadlineMs / 2)
+  return ask.waitMs !== undefined || ask.mode === 'peek' || waitMs >= HELD_MS
+    ? ask
+    : { ...ask, waitMs }
+}
+
+/** For how long the asks of a call may wait, besides its deadline, ms. */
+export const longestWait = (asks: readonly Ask[]): number =>
+  Math.max(0, ...asks.map(({ waitMs = 0 }) => waitMs))
 
 /**
  * Checks a cost before it is sent: JSON would make null of NaN, and `onError: 'allow'` would let the request pass for the error in the

@@ -23,6 +23,7 @@ import { reserveTakesAll, reserveUnreachable } from './reserve.ts'
 import { tightShield } from './shield.ts'
 import { largeLease, shortBan, shortWait } from './sizes.ts'
 import { ipv6ByAddress, ipv6Denied, loginFailsOpen, spoofableKey, spoofableMatch } from './trust.ts'
+import { waitsOfCalls } from './waits.ts'
 
 const policyRules = [
   loginFailsOpen,
@@ -75,7 +76,9 @@ export const lintWorker = (
 ): Finding[] =>
   findingsOf(options, parse, [
     (facts) =>
-      facts.config.origin || variables.ORIGIN ? [] : [NO_ORIGIN, bodyWithoutOrigin(facts)].flat(),
+      facts.config.origin || variables.ORIGIN
+        ? []
+        : [NO_ORIGIN, bodyWithoutOrigin(facts), waitsOfCalls(facts)].flat(),
   ])
 
 /**

@@ -37,6 +37,7 @@ export const findingCodes = [
   'never-applies',
   'never-refuses',
   'shared-counter',
+  'wait-of-calls',
 ] as const
 
 /** The code of a finding that a configuration may accept. */

@@ -111,6 +111,8 @@ export async function decideEach(
   const startedAt = Date.now()
   const prepared = await Promise.all(questions.map((question) => prepare(question, usedParts)))
   const pending = prepared.filter((one): one is Pending => 'limits' in one)
+  for (const [index, one] of prepared.entries())
+    if ('limits' in one) one.waitMs = questions[index]!.waitMs
   const spentMs = (options.spentMs ?? 0) + Math.max(0, Date.now() - startedAt)
   const [first, ...others] = pending
   const all = { ...options, spentMs }

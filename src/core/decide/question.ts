@@ -96,6 +96,8 @@ export interface Question {
   mode?: 'take' | 'peek'
   /** The id for slots. Defaults to a random id. */
   slot?: string
+  /** The longest time for which the request may wait, ms. Defaults to `wait` of its policies. */
+  waitMs?: number | undefined
 }
 
 /** A decision, and its charges that depend on the response. */
@@ -121,6 +123,8 @@ export interface Pending {
   requests: { mode: 'take' | 'follow' | 'peek'; limits: PolicyLimit[]; ticket?: Ticket }[]
   mode: 'take' | 'peek'
   slot: string | undefined
+  /** The longest time for which the request may wait, ms. Defaults to `wait` of its policies. */
+  waitMs?: number | undefined
   /** True if the charge of a limit depends on the response. */
   settles: boolean
 }
@@ -131,8 +135,6 @@ export interface DecideOptions {
   idempotency?: Idempotency
   /** Keeps the isolate alive after the request ends. Required for a decision to join a batch. */
   waitUntil?: RuntimeContext['waitUntil']
-  /** The longest time for which the request may wait, ms. Defaults to `wait` of its policies. */
-  waitMs?: number
   /** The request whose signal tells that the client has gone. */
   request?: Request
   /** Resolves when the client has gone. Replaces the signal. */

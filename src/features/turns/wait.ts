@@ -14,7 +14,7 @@ export const createWaiting = (room: WaitingRoom): Waiting => ({
     const limits = pending.mode === 'take' ? (pending.requests[0]?.limits.filter(waits) ?? []) : []
     if (limits.length === 0) return undefined
     const { idempotency, request } = options
-    const mostMs = Math.min(options.waitMs ?? Infinity, ...limits.map(({ terms }) => terms.wait!))
+    const mostMs = Math.min(pending.waitMs ?? Infinity, ...limits.map(({ terms }) => terms.wait!))
     const startedAt = Date.now()
     const guest = room.enter(mostMs)
     const ticket: Ticket = {
@@ -41,9 +41,11 @@ export const createWaiting = (room: WaitingRoom): Waiting => ({
       let [{ reply, outcome }, use, waitedMs] = [first, first.outcome.use, 0]
       let planned: number | undefined
       for (let n = 1; !outcome.decision.allowed; n += 1) {
-        const turnMs = turnOf(pending, reply.states[0]!, ticket.leftMs)
-        if (turnMs === undefined || guest.isFull) {
-          if (mayHaveTicket(pending, reply.states[0]!, ticket.leftMs)) leave()
+        const [states] = reply.states
+        const leftMs = mostMs - (Date.now() - startedAt) // less than the ticket says: the call took time
+        const turnMs = guest.isFull ? undefined : turnOf(pending, states!, leftMs)
+        if (turnMs === undefined) {
+          if (mayHaveTicket(pending, states!, ticket)) leave()
           break
         }
         planned ??= Date.now() + turnMs
@@ -133,11 +135,12 @@ function turnOf({ requests }: Pending, states: StoreState[], leftMs: number): nu
 }
 
 /**
- * True if the store may have given tickets to a request that does not wait: several stores each know only their own limits. One store
- * that refuses has taken them back.
+ * True if the store may have given tickets to a request that does not wait: its turn was near enough when the call was sent, or several
+ * stores have decided, which each know only their own limits. Any other refusal takes the tickets back.
  */
-function mayHaveTicket({ requests }: Pending, states: StoreState[], leftMs: number): boolean {
-  const { limits } = requests[0]!
+function mayHaveTicket(pending: Pending, states: StoreState[], { leftMs }: Ticket): boolean {
+  if (turnOf(pending, states, leftMs) !== undefined) return true
+  const { limits } = pending.requests[0]!
   if (limits.every(({ subject }) => subject === limits[0]!.subject)) return false
   return limits.some((limit, index) => {
     const { allowed, retryAfterMs } = states[index]!

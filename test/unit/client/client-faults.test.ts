@@ -237,3 +237,25 @@ describe('a client whose decision API gives no decision', () => {
     expect(calls).toBe(0)
   })
 })
+
+test('A client with a short deadline tells the API to answer in time, and gives an ask that waits so much longer.', async () => {
+  const bodies: unknown[] = []
+  const answering = (delayMs: number, deadlineMs: number) =>
+    createClient({
+      url: 'https://limits.example.com',
+      token: 'a-token-of-the-decision-api',
+      deadlineMs,
+      onError: 'deny',
+      fetch: async (_, { body }) => {
+        bodies.push(JSON.parse(String(body)))
+        await new Promise((resolve) => setTimeout(resolve, delayMs))
+        return Response.json({ allowed: true, reason: 'within-limit', retryAfterMs: 0, limits: [] })
+      },
+    })
+  const ask = { policy: 'per-user', key: 'a' }
+  await answering(0, 1_000).decide(ask)
+  await answering(0, 300).decide(ask)
+  const waiting = await answering(150, 50).decide({ ...ask, waitMs: 5_000 })
+  expect(bodies).toEqual([ask, { ...ask, waitMs: 150 }, { ...ask, waitMs: 5_000 }])
+  expect(waiting.allowed).toBe(true)
+})

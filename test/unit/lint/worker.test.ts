@@ -6,6 +6,7 @@ import shipped from '../../../sluice.config.ts'
 import { findingCodes } from '../../../src/core/config/findings.ts'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
 import { defineConfig } from '../../../src/core/config/parse.ts'
+import { turns } from '../../../src/features/turns/index.ts'
 import { lint, lintWorker } from '../../../src/lint/lint.ts'
 import { base, found, one } from '../../support/lint.ts'
 
@@ -20,6 +21,15 @@ test('A configuration without an origin is a finding of lintWorker, but not of l
 test('A configuration can accept the finding that it has no origin.', () => {
   expect(worker(one({}, { accept: 'no-origin' }))).toEqual([])
   expect(found(one({}, { accept: 'no-origin' }))).toEqual([])
+})
+
+test('A wait that is longer than forward-auth waits is a finding of a Worker without an origin.', () => {
+  const waiting = (wait: string, accept: string[] = ['no-origin']) =>
+    worker(one({ wait, key: 'ip' } as never, { accept, use: [turns()] } as never))
+  expect(waiting('2s')).toEqual(['wait-of-calls policies[0].wait'])
+  expect(waiting('500ms')).toEqual([])
+  expect(waiting('2s', ['no-origin', 'wait-of-calls'])).toEqual([])
+  expect(worker(one({ wait: '2s' } as never, { origin: 'zone', use: [turns()] }))).toEqual([])
 })
 
 test('A configuration without an origin has no finding if the variable ORIGIN is set.', () => {

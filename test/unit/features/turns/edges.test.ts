@@ -87,7 +87,7 @@ const ask = (token: string, key?: string, signal?: AbortSignal) =>
   new Request('http://localhost/_sluice/v1/decide', {
     method: 'POST',
     headers: { Authorization: `Bearer ${token}`, ...(key && { 'Idempotency-Key': key }) },
-    body: JSON.stringify({ request: { method: 'GET', url: 'http://localhost/' } }),
+    body: JSON.stringify({ request: { url: 'http://localhost/' }, waitMs: 30_000 }),
     ...(signal && { signal }),
   })
 

@@ -176,21 +176,29 @@ test('At most maxWaiting requests of an isolate wait or ask, and the others have
   expect(Number(/dur=(\d+)/.exec(headers.get('server-timing') ?? 'dur=0')![1])).toBeLessThan(510)
 })
 
-test('The decision API holds its answer.', async () => {
+test('A call of the decision API waits as long as it says, 500 ms by default, and forward-auth 500 ms.', async () => {
   const api = { ...env, SLUICE_API_TOKEN: 'a-token-of-the-decision-api' }
-  const [check] = isolates(1, [{ ...spaced, wait: '5s' }], { use: [endpoints()] }, api)
-  const ask = () =>
-    check!(
-      new Request('http://localhost/_sluice/v1/decide', {
-        method: 'POST',
-        headers: { Authorization: `Bearer ${api.SLUICE_API_TOKEN}` },
-        body: JSON.stringify({ request: { method: 'GET', url: 'http://localhost/' } }),
-      }),
-    )
+  const slow = { ...spaced, limit: 2, window: '2s', wait: '30s' } as const
+  const headers = { Authorization: `Bearer ${api.SLUICE_API_TOKEN}` }
+  const ask = (more: object = {}) =>
+    new Request('http://localhost/_sluice/v1/decide', {
+      method: 'POST',
+      headers,
+      body: JSON.stringify({ request: { url: 'http://localhost/' }, ...more }),
+    })
+  const forwarded = { 'x-forwarded-method': 'GET', 'x-forwarded-uri': '/', 'x-forwarded-host': 'a' }
+  const auth = () =>
+    new Request('http://localhost/_sluice/v1/auth', {
+      headers: { 'sluice-token': api.SLUICE_API_TOKEN, ...forwarded },
+    })
+  const [check] = isolates(1, [slow], { use: [endpoints()] }, api)
   const begun = Date.now()
-  const answers = await Promise.all([ask(), ask(), ask()])
-  for (const { response } of answers) expect(response!.status).toBe(200)
-  expect(Date.now() - begun).toBeGreaterThanOrEqual(200)
+  expect((await check!(ask())).response!.status).toBe(200)
+  expect((await check!(ask())).response!.status).toBe(429) // its turn is after one second
+  expect((await check!(auth())).response!.status).toBe(429)
+  expect(Date.now() - begun).toBeLessThan(900)
+  expect((await check!(ask({ waitMs: 5_000 }))).response!.status).toBe(200)
+  expect(Date.now() - begun).toBeGreaterThanOrEqual(1_000)
 })
 
 test.each([
