@@ -1,7 +1,7 @@
 /** Schemas of the bodies of the decision API (docs/reference/decision-api.md). Each message describes the expected value. */
 import * as v from 'valibot'
 import { isAmbiguous } from '../core/base/ambiguous-target.ts'
-import { parseDuration } from '../core/base/duration.ts'
+import { MAX_MS, parseDuration } from '../core/base/duration.ts'
 import { networkRange } from '../core/base/ip.ts'
 import { MAX_UNITS } from '../core/base/units.ts'
 import { units } from '../core/config/schema/limit.ts'
@@ -232,7 +232,7 @@ const duration = says(
   'a duration like "1h", or whole milliseconds',
   v.pipe(
     v.union([
-      v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(Number.MAX_SAFE_INTEGER)),
+      v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(MAX_MS)),
       v.pipe(v.string(), v.maxLength(32), v.regex(/^\d+(?:\.\d+)? ?(?:ms|s|m|h|d|w)$/)),
     ]),
     v.check((input) => parseDuration(input) !== undefined),

@@ -6,7 +6,7 @@ import { treemap } from '../../dev/size/treemap.ts'
 
 /** The first half of the line is from a module of src, the second half from a package. */
 const script = {
-  code: 'export const a="'.padEnd(40, 'xyz') + '";export const b=1;',
+  code: `${'export const a="'.padEnd(40, 'xyz')}";export const b=1;`,
   map: JSON.stringify({
     version: 3,
     sources: ['../../src/core/base/ip.ts', '../../node_modules/@upstash/redis/chunk.mjs'],

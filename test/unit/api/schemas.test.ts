@@ -104,7 +104,8 @@ describe('an invalid body', () => {
       'fields named like properties of Object.prototype',
       JSON.parse('{ "policy": "a", "key": "x", "__proto__": 1, "constructor": 2, "toString": 3 }'),
       ['__proto__', 'constructor', 'toString'].map(
-        (name, i) => `${name}: one of the fields policy, key, plan, cost, mode, waitMs, got ${i + 1}`,
+        (name, i) =>
+          `${name}: one of the fields policy, key, plan, cost, mode, waitMs, got ${i + 1}`,
       ),
     ],
   ])('The errors of a body with %s say what is expected.', (_, body, expected) => {
