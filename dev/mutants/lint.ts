@@ -8,6 +8,8 @@ const example = lint('expect/counterexample')
 const disjoint = lint('disjoint')
 const covers = lint('covers')
 const idle = lint('idle')
+const sizes = lint('sizes')
+const trust = lint('trust')
 const neighbours = lint('neighbours')
 const most = mutantsOf('cli/replay/expect/most.ts', 'test/cli/replay')
 const gap = mutantsOf('cli/replay/suggest/distribution.ts', 'test/cli/replay')
@@ -32,7 +34,7 @@ export const lintMutants: Mutant[] = [
     '',
     'expect',
   ),
-  bound('refunds do not matter', 'policy.countOnly || ', '', 'expect'),
+  bound('refunds do not matter', "countOnly ? 'countOnly' : ", '', 'expect'),
   bound(
     'a request costs one unit',
     'mostUnits(size, terms.inMs) / cost',
@@ -68,6 +70,22 @@ export const lintMutants: Mutant[] = [
     'true',
     'covers',
   ),
+  covers(
+    'a credential does not matter',
+    'outer[field] === undefined || outer[field] === inner[field]',
+    'true',
+    'covers',
+  ),
+  disjoint(
+    'a credential is never apart',
+    'one !== undefined && other !== undefined && one !== other',
+    'false',
+    'covers',
+  ),
+  trust('a secret is invented, too', 'isGuessable(condition) &&', 'true &&', 'trust'),
+  trust('an address is invented, too', '!isBeyondClient(condition) &&', '', 'trust'),
+  sizes('a wait of a window is short', 'wait >= windowMs', 'wait > windowMs', 'sizes'),
+  sizes('a bucket gives units back at the end', "algorithm !== 'token-bucket' && ", '', 'sizes'),
   idle('two equal policies are both idle', ' && isFirst(one)', '', 'idle'),
   idle(
     'an exemption from the stricter policy does not matter',

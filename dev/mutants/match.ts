@@ -4,6 +4,7 @@ const unit = 'test/unit/core/program'
 const gateway = mutantsOf('src/core/program/match.ts', 'test/unit/hosts')
 const matching = mutantsOf('src/core/program/match.ts', unit)
 const condition = mutantsOf('src/core/program/condition.ts', unit)
+const credentials = mutantsOf('src/core/program/credentials.ts', unit)
 const key = mutantsOf('src/core/program/key.ts', unit)
 const plan = mutantsOf('src/core/program/plan.ts', unit)
 const claims = mutantsOf('src/features/jwt/limit.ts', unit)
@@ -23,6 +24,12 @@ const calendar = mutantsOf('src/core/base/calendar.ts', 'test/unit/core/base')
 
 /** Mutants of `src/core/program/`, `src/core/request/` and `src/core/base/`. */
 export const matchMutants: Mutant[] = [
+  credentials(
+    'a credential that is not valid is none',
+    'found instanceof Unusable ? undefined : found !== undefined',
+    'found !== undefined && !(found instanceof Unusable)',
+    'match-credentials',
+  ),
   mutantsOf('src/core/program/match.ts', 'test/unit/hosts')(
     'reads the body of a client that is already refused',
     'return isRefused(matched) ? matched : read()',

@@ -11,6 +11,7 @@ const shared = mutantsOf('cli/verify/shared.ts', 'test/cli')
 const policy = mutantsOf('cli/verify/policy.ts', 'test/cli')
 const round = mutantsOf('cli/verify/round.ts', 'test/cli')
 const origin = mutantsOf('cli/verify/origin.ts', 'test/worker/verify')
+const sample = mutantsOf('cli/verify/sample.ts', 'test/worker/verify')
 const asked = mutantsOf('cli/verify/origin.ts', 'test/cli')
 const counted = mutantsOf('cli/verify/address.ts', 'test/cli')
 const other = mutantsOf('cli/verify/spelling.ts', 'test/cli')
@@ -23,6 +24,18 @@ const spelling = mutantsOf('cli/verify/spelling.ts', 'test/worker/verify')
 
 /** Faults in `sluice verify`, and in how a deployment treats its requests. */
 export const verifyMutants: Mutant[] = [
+  sample(
+    'no route of the app is tried',
+    'one.match && routes.includes(one.request)',
+    'false',
+    'sabotage',
+  ),
+  sample(
+    'a policy without a path has one path',
+    "...(isRoot ? spelled(path.replace('/', MADE_UP)) : [])",
+    '',
+    'sabotage',
+  ),
   verified(
     'a verified request uses the quota of clients',
     '[...match.partitionKey, own]',

@@ -111,11 +111,19 @@ describe('npx sluice check in a project', () => {
     )
     expect(stdout).not.toContain('no-origin')
     expect(stdout).toMatch(/\nJudged as an app: src\/app\.ts calls rateLimiter\.\n$/)
+    const explain = () =>
+      sluice(['explain', '--path', '/', '--config', join(folder, 'src/limits.ts')])
+    expect((await explain()).stderr).toMatch(
+      /slidingLog[\s\S]*\nJudged as an app: src\/app\.ts calls rateLimiter\.\n$/,
+    )
     await write(
       'src/limits.ts',
       `export default { policies: [{ ${policy.replace('log', 'window')} }] }`,
     )
     expect(await check()).toMatchObject({ code: 0 })
+    expect((await explain()).stdout).toMatch(
+      /\nNote: judged as an app: src\/app\.ts calls rateLimiter\.\n$/,
+    )
   })
 
   test('The configuration of wrangler is found in the root of the project, and the check says where it looked.', async () => {
