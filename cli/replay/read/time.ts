@@ -76,14 +76,12 @@ export function clfTime(text: string): number {
   const [rest, milliseconds] = fraction(text, 20)
   const month = MONTHS.indexOf(rest.slice(3, 6))
   const hasZone = rest.length !== 20
-  if ((hasZone && rest.length !== 26) || month < 0 || rest.charCodeAt(11) !== COLON) {
-    return Number.NaN
-  }
+  const hasLength = !hasZone || rest.length === 26
+  if (!hasLength || month < 0 || !/[: ]/.test(rest[11]!)) return Number.NaN
   const date = dateOf(digits(rest, 7, 11), month, digits(rest, 0, 2))
   return date + timeOfDay(rest, 12) + milliseconds - (hasZone ? offset(rest, 20) : 0)
 }
 
-const COLON = 58
 const DOT = 46
 
 /** Parses ISO 8601. A time without an offset is UTC. */

@@ -176,6 +176,7 @@ describe('Formats of access logs', () => {
     ['a time of Go', '2024-01-01 00:00:00.123456789 +0000 UTC', 1704067200123],
     ['hours east of UTC', '2024-01-01T02:00:00+02', 1704067200000],
     ['slashes', '2024/01/01 00:00:00', 1704067200000],
+    ['a stamp of Django', '01/Jan/2024 00:00:00', 1704067200000],
     ['a stamp of HAProxy', '01/Jan/2024:00:00:00.123', 1704067200123],
     ['a fraction before the zone', '01/Jan/2024:00:00:00.123 +0000', 1704067200123],
   ])('A time in JSON can be written as %s.', (_, time, expected) => {
