@@ -54,6 +54,51 @@ test('The types of all entries compile with TypeScript 5.9 and 7, without skipLi
   expect(failures).toEqual([])
 })
 
+test('An app without Hono compiles with TypeScript 5.9 and 7, also with skipLibCheck off.', async () => {
+  const project = await createConsumer({
+    packages: ['typescript@7.0.2', 'typescript-5@npm:typescript@5.9.3'],
+    files: {
+      'package.json': '{ "type": "module" }',
+      'tsconfig.json': JSON.stringify({
+        compilerOptions: { ...bundled, skipLibCheck: false, lib: ['es2022', 'dom'] },
+      }),
+      'app.ts': `import { createSluice, type Decision, defineConfig } from 'sluice'
+import { createClient } from 'sluice/client'
+
+export const config = defineConfig({ policies: [{ name: 'per-ip', limit: 100, window: '1m' }] })
+export const allowed = (decision: Decision): boolean => decision.allowed
+export const client = createClient({ url: 'https://limits.example.com', token: 'token' })
+export const sluice = createSluice(config)
+// @ts-expect-error
+createSluice({ policies: [{ name: 'per-ip', limit: 100, window: '1 minute' }] })
+`,
+    },
+  })
+  await project.node('node_modules/typescript-5/lib/tsc.js', '-p', '.')
+  await project.node('node_modules/typescript/bin/tsc', '-p', '.')
+})
+
+test('A CommonJS app of TypeScript 5 finds the types of every entry, and requires it.', async () => {
+  const project = await createConsumer({
+    packages: ['hono@4.13.19', 'graphql@17.1.0', 'typescript@5.9.3'],
+    files: {
+      'package.json': '{ "type": "commonjs" }',
+      'tsconfig.json': JSON.stringify({
+        compilerOptions: { target: 'es2022', module: 'commonjs', strict: true, outDir: 'out' },
+        files: ['all.ts', 'nest.ts'],
+      }),
+      'all.ts': entries.map((entry, at) => `export * as entry${at} from '${entry}'\n`).join(''),
+      'nest.ts': `import { SluiceThrottlerStorage } from 'sluice/nest'
+console.log(typeof SluiceThrottlerStorage)
+// @ts-expect-error
+export const wrong: number = SluiceThrottlerStorage
+`,
+    },
+  })
+  await project.node('node_modules/typescript/lib/tsc.js', '-p', '.')
+  expect(await project.node('out/nest.js')).toBe('function\n')
+})
+
 test('An app with the oldest supported Hono compiles with TypeScript 5, also with skipLibCheck off.', async () => {
   const oldest = /^\^(\d+\.\d+\.\d+)$/.exec(peerDependencies.hono)![1]!
   const project = await createConsumer({
