@@ -57,7 +57,7 @@ test('Requests beyond the shield never reach Redis, and other clients are unaffe
       type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
       status: 429,
       title: 'Quota exceeded',
-      detail: 'Too many requests at once. Try again in 60000 ms.',
+      detail: 'Too many requests at once. Try again in 60 seconds.',
       retryAfterMs: 60_000,
     })
     expect((await get('/few', { ip: newIp() })).status).toBe(200)

@@ -46,7 +46,7 @@ const refusal = (policy: string, retryAfterMs: number, seconds: number) =>
       type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
       status: 429,
       title: 'Quota exceeded',
-      detail: `Try again in ${retryAfterMs} ms.`,
+      detail: `Try again in ${Math.ceil(retryAfterMs / 1000)} seconds.`,
       retryAfterMs,
       'violated-policies': ['quota-0'],
     }),

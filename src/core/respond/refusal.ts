@@ -57,8 +57,9 @@ export type RefusalWriter = (
 
 /**
  * Makes the response to a refused request, without the rate limit fields. It is the refusal of the policy that refuses the request for
- * the longest time, else that of the configuration. If it is a function, and it throws or returns no refusal, the error is logged and
- * the default is returned.
+ * the longest time, else that of the configuration. A function answers only what is over a limit (429): one that
+ * writes a wait knows nothing of an address on the list `deny`. If it throws or returns no refusal, the error is logged and the default is
+ * returned.
  * @param stages make a refusal by an object
  * @param contextOf makes the argument of a function
  * @param standard the default
@@ -76,7 +77,9 @@ export function refuse(
   const { by, ...lacking } = decision.denied ?? {}
   // Only a policy lacks a key part. An entry of a list may have the name of a policy.
   const name = Object.keys(lacking).length > 0 ? by : limit?.policy
-  const own = policies.find((policy) => policy.name === name)?.refusal ?? ofAll
+  const isOverLimit = standard.status === 429
+  const ofPolicy = policies.find((policy) => policy.name === name)?.refusal
+  const own = [ofPolicy, ofAll].find((one) => one && (isOverLimit || typeof one !== 'function'))
   if (!own) return standardFor(request, standard)
   const answering = async () => {
     try {

@@ -95,16 +95,34 @@ const isBanned = ({ mode, bannedForMs }: LimitState) =>
   mode === 'enforce' && bannedForMs !== undefined
 
 function whyExceeded({ reason, retryAfterMs }: Decision, waitMs: number | null): string {
-  if (reason === 'shielded') return `Too many requests at once. Try again in ${retryAfterMs} ms.`
+  if (reason === 'shielded')
+    return `Too many requests at once. Try again in ${inWords(retryAfterMs!)}.`
   if (retryAfterMs === null) return 'This request costs more than the quota can ever hold.'
   return waitMs! < retryAfterMs
-    ? `Too many requests are in flight. Try again when one of them ends, or in ${retryAfterMs} ms.`
-    : `Try again in ${retryAfterMs} ms.`
+    ? `Too many requests are in flight. Try again when one of them ends, or in ${inWords(retryAfterMs)}.`
+    : `Try again in ${inWords(retryAfterMs)}.`
 }
 
+/** A wait for people, rounded up. `retryAfterMs` is the exact one. */
+function inWords(ms: number): string {
+  const [size, unit] =
+    ms > 2 * 86_400_000
+      ? [86_400_000, 'day']
+      : ms > 2 * 3_600_000
+        ? [3_600_000, 'hour']
+        : ms > 120_000
+          ? [60_000, 'minute']
+          : [1_000, 'second']
+  const count = Math.ceil(ms / size)
+  return `${count} ${unit}${count === 1 ? '' : 's'}`
+}
+
+/** A key part for the client, which does not know a function of the app. */
+const named = (part: string) => (part === 'function' ? 'the value by which it is counted' : part)
+
 function whyDenied({ missing, unreadable, unverified }: Lacking): string {
-  if (missing) return `The request lacks ${missing}.`
-  if (unreadable) return `The request has no single readable value of ${unreadable}.`
+  if (missing) return `The request lacks ${named(missing)}.`
+  if (unreadable) return `The request has no single readable value of ${named(unreadable)}.`
   if (!unverified) return 'The request is on a deny list.'
   return unverified === 'api-key' ? 'The API key is not known.' : 'The token could not be verified.'
 }

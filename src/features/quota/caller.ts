@@ -42,7 +42,6 @@ export function forSenders(config: Config): Config {
     policies: policies.map((policy) => ({
       ...policy,
       match: ofSender(policy.match),
-      onMissingKey: policy.onMissingKey === 'refuse' ? 'skip' : policy.onMissingKey,
       reserve: [],
       cost: { rules: [], otherwise: 1 } as unknown as Policy['cost'],
       usesBody: false,

@@ -4,7 +4,7 @@ import type { Config, Policy } from '../../core/config/parse.ts'
 import { decideEach, knownRefusal } from '../../core/decide/decide.ts'
 import type { Outcome } from '../../core/decide/question.ts'
 import type { Feature, Limiter, PathHandler } from '../../core/feature.ts'
-import { compileMatcher, type Matcher } from '../../core/program/match.ts'
+import { compileMatcher, type Matched, type Matcher } from '../../core/program/match.ts'
 import { RequestView, type RuntimeContext } from '../../core/request/view.ts'
 import { withCors } from '../../core/respond/cors.ts'
 import { jsonAnswer, problem, refusal, withDecisionFields } from '../../core/respond/response.ts'
@@ -71,7 +71,7 @@ export function quota(options: QuotaOptions = {}): Feature {
     const own = await itself(view)
     const known = knownRefusal(own, parts.denialCache)
     if (known) return refused(known.decision, config)
-    const matched = await caller(view)
+    const matched = withoutMissing(await caller(view))
     const { waitUntil } = runtime
     const questions = [{ matched: own }, { matched, mode: 'peek' as const }]
     const [first, second] = (await decideEach(questions, parts, { waitUntil })) as [
@@ -121,6 +121,19 @@ function quotaOf(state: LimitState): CallerQuota {
     resetAfterMs,
     ...(bannedForMs && { bannedForMs }),
   }
+}
+
+/** A caller without a credential has no quota of a policy that needs it. One whose credential is refused everywhere else is refused here. */
+function withoutMissing(matched: Matched): Matched {
+  const { denied, ...others } = matched
+  if (!denied?.missing) return matched
+  for (const one of others.policies) {
+    if (!('unmet' in one) || one.unmet !== 'key' || one.missing) continue
+    const { policy, unmet: _, ...lacking } = one
+    if (policy.onMissingKey === 'refuse')
+      return { ...others, denied: { by: policy.name, ...lacking } }
+  }
+  return others
 }
 
 const refused = (decision: Decision, config: Config) =>

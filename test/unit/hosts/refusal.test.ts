@@ -53,6 +53,31 @@ test('A function that throws in an app is logged, and a browser gets the page.',
   log.mockRestore()
 })
 
+test('A function answers what is over a limit. A denied request keeps its 403, and a function is not asked.', async () => {
+  const asked: unknown[] = []
+  const sluice = createSluice({
+    namespace: `denied-${++namespaces}`,
+    deadline: '5s',
+    clientAddress: (request: Request) => request.headers.get('x-ip'),
+    deny: [{ name: 'banned', ip: '192.0.2.66' }],
+    refusal: (decision) => {
+      asked.push(decision.reason)
+      return new Response(`Wait ${decision.retryAfterMs} ms.`, { status: 429 })
+    },
+    policies: [{ name: 'a', ...terms, key: 'header:x-user', onMissingKey: 'refuse' }],
+  })
+  const ask = async (headers: Record<string, string>) => {
+    const { response } = await sluice.check(new Request('https://a.test/', { headers }), { env })
+    return response && [response.status, response.headers.get('retry-after')]
+  }
+  expect(await ask({ 'x-ip': '192.0.2.66', 'x-user': 'a' })).toEqual([403, null])
+  expect(await ask({ 'x-ip': '192.0.2.1' })).toEqual([403, null])
+  expect(asked).toEqual([])
+  expect(await ask({ 'x-ip': '192.0.2.1', 'x-user': 'a' })).toBeUndefined()
+  expect(await ask({ 'x-ip': '192.0.2.1', 'x-user': 'a' })).toEqual([429, expect.any(String)])
+  expect(asked).toEqual(['limited'])
+})
+
 test("In Next.js the function gets the proxy's request.", async () => {
   for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
   const proxy = rateLimitProxy({

@@ -85,7 +85,7 @@ describe('the client library of MCP', () => {
     const refused = await client.callTool(search).catch((error: unknown) => error)
     expect(refused).toMatchObject({
       code: -32005,
-      message: expect.stringMatching(/Quota exceeded\. Try again in \d+ ms\./),
+      message: expect.stringMatching(/Quota exceeded\. Try again in \d+ \w+\./),
       data: { status: 429, retryAfterMs: expect.any(Number), 'violated-policies': ['read'] },
     })
     await client.close()

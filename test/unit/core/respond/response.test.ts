@@ -91,9 +91,26 @@ describe('the response to a refused request', () => {
       type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
       title: 'Quota exceeded',
       status: 429,
-      detail: 'Try again in 2001 ms.',
+      detail: 'Try again in 3 seconds.',
       retryAfterMs: 2001,
       'violated-policies': ['a'],
+    })
+  })
+
+  test.each([
+    [1, '1 second'],
+    [1_000, '1 second'],
+    [1_001, '2 seconds'],
+    [120_000, '120 seconds'],
+    [120_001, '3 minutes'],
+    [2_569_925, '43 minutes'],
+    [7_200_001, '3 hours'],
+    [172_800_001, '3 days'],
+  ])('A wait of %d ms is told to people as %s, never too short.', async (ms, words) => {
+    const response = refused(ms, state({ allowed: false, retryAfterMs: ms, remaining: 0 }))
+    expect(await refusal(response).json()).toMatchObject({
+      detail: `Try again in ${words}.`,
+      retryAfterMs: ms,
     })
   })
 
@@ -120,7 +137,7 @@ describe('the response to a refused request', () => {
     })
     const window = state({ allowed: false, remaining: 0, retryAfterMs: 2001, nextAfterMs: 2001 })
     const open =
-      'Too many requests are in flight. Try again when one of them ends, or in 599513 ms.'
+      'Too many requests are in flight. Try again when one of them ends, or in 10 minutes.'
 
     test('A refusal by a concurrency policy reports only the latest time, and has neither Retry-After nor t.', async () => {
       const decision = refused(599_513, slots)
@@ -140,7 +157,7 @@ describe('the response to a refused request', () => {
       const later = { ...window, retryAfterMs: 3_600_000 }
       const other = refusal(refused(3_600_000, slots, later))
       expect(other.headers.get('Retry-After')).toBe('3600')
-      expect(await other.json()).toMatchObject({ detail: 'Try again in 3600000 ms.' })
+      expect(await other.json()).toMatchObject({ detail: 'Try again in 60 minutes.' })
     })
 
     test('A refusal ignores a concurrency policy that is in shadow or has a free slot.', async () => {
@@ -197,6 +214,7 @@ describe('the response to a refused request', () => {
   test.each([
     [{ by: 'deny[0]' }, 'The request is on a deny list.'],
     [{ by: 'per-key', missing: 'header:x-api-key' }, 'The request lacks header:x-api-key.'],
+    [{ by: 'per-key', missing: 'function' }, 'The request lacks the value by which it is counted.'],
     [
       { by: 'a', unreadable: 'cookie:sid' },
       'The request has no single readable value of cookie:sid.',

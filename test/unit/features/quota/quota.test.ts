@@ -128,6 +128,30 @@ test('Plans, allowed clients and denied clients count as for any other request.'
   expect(response!.status).toBe(403)
 })
 
+test('A key that the policies refuse is refused here too, and not told of a full quota.', async () => {
+  const digest = '2c70e12b7a0646f92279f427c7b38e7334d8e5389cff167a1dc30e73f826b683' // of "key"
+  const sluice = createSluice({
+    namespace: `quota-${++namespaces}`,
+    deadline: '10s',
+    clientAddress: () => '192.0.2.1',
+    apiKeys: { known: 'API_KEYS' },
+    policies: [policy('per-key', { key: 'api-key', onMissingKey: 'refuse' }), policy('per-ip')],
+    use: [quota()],
+  } as ConfigOptions)
+  const ask = async (path: string, headers: Record<string, string>) => {
+    const env = { ...database.env, API_KEYS: digest }
+    const { response } = await sluice.check(new Request(`https://a.test${path}`, { headers }), {
+      env,
+    })
+    return [response?.status, ((await response?.json()) as { detail?: string })?.detail]
+  }
+  const unknown = [403, 'The API key is not known.']
+  for (const path of ['/', '/_sluice/quota'])
+    expect(await ask(path, { 'x-api-key': 'typo' })).toEqual(unknown)
+  expect(await ask('/_sluice/quota', { 'x-api-key': 'key' })).toEqual([200, undefined])
+  expect(await ask('/_sluice/quota', {})).toEqual([200, undefined])
+})
+
 test('A client without a required key has no quota of that policy.', async () => {
   const { quotas } = limiter([
     policy('per-key', { key: 'header:x-key', onMissingKey: 'refuse' }),
