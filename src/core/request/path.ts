@@ -12,7 +12,8 @@ export const normalizePath = (path: string): string => spellings(path)[0]!
  * separate segments, whether `..;x` equals `..`, whether what follows a `;` is a part of the segment, and whether `..` removes an empty
  * segment. For example `/api/x%2F..%2F..` and `/api/..;` are `/` for some origins and below
  * `/api` for others. PHP's `parse_url` and `new URL(target, base)` take `//a/login` for the path `/login` of the host `a`. Fastify before 5 ends the path at the
- * first `;`. The `$` of a regular expression also matches before a line feed at the end of a path, and some origins trim a path.
+ * first `;`. The `$` of a regular expression also matches before a line feed at the end of a path, some origins trim a path, and Caddy ignores dots
+ * and spaces at its end, as file systems of Windows do.
  * @param sent the path as it was sent, where a router such as Hono's may read it before `.`, `..` and `\` are resolved
  * @returns the normalized path first
  */
@@ -26,7 +27,7 @@ export function readings(path: string, sent = path): string[] {
 }
 
 const endsPath = (character: string, isBefore: boolean) =>
-  !isBefore && (character === '/' || isBlank(character))
+  !isBefore && ('/.'.includes(character) || isBlank(character))
 
 /** How an origin reads a segment: the text that may be `.` or `..`, and the name that is matched. */
 type Reading = [dots: (part: string) => string, name: (part: string) => string]

@@ -43,10 +43,10 @@ test.each([
   ['/x/../%6Cogin/', ['/login']],
   ['/a%2Fb', ['/a/b', '/a%2Fb']],
   ['/a%5cb', ['/a/b', '/a%5Cb']],
-  ['/api/x%2F..%2F..', ['/', '/api/x%2F..%2F..']],
-  ['/api/x%5C..%5C..', ['/', '/api/x%5C..%5C..']],
-  ['/api/..;/', ['/', '/api/..', '/api/..;']],
-  ['/login%2f%2f..', ['/', '/login', '/login%2F%2F..']],
+  ['/api/x%2F..%2F..', ['/', '/api/x%2F..%2F..', '/api/x%2F..%2F']],
+  ['/api/x%5C..%5C..', ['/', '/api/x%5C..%5C..', '/api/x%5C..%5C']],
+  ['/api/..;/', ['/', '/api/..', '/api', '/api/..;']],
+  ['/login%2f%2f..', ['/', '/login', '/login%2F%2F..', '/login%2F%2F']],
   ['//a/login', ['/a/login', '/login']],
   ['///a%2Fb//login/', ['/a/b/login', '/a%2Fb/login', '/login']],
   ['//login', ['/login', '/']],
@@ -60,9 +60,20 @@ test.each([
   ['/login%20%00%c2%85', ['/login \0\x85', '/login']],
   ['/login;x%0a', ['/login', '/login;x\n', '/login;x']],
   ['/%0a', ['/\n', '/']],
+  ['/login.%20.', ['/login. .', '/login']],
+  ['/login.php', ['/login.php']],
   ['/x%0a/login', ['/x\n/login']],
   ['/a//..%2Fb', ['/b', '/a/b', '/a/..%2Fb']],
-  ['/x%2F..%2Fapi/y%5C..%5C..', ['/', '/api/y%5C..%5C..', '/x%2F..%2Fapi/y%5C..%5C..']],
+  [
+    '/x%2F..%2Fapi/y%5C..%5C..',
+    [
+      '/',
+      '/api/y%5C..%5C..',
+      '/api/y%5C..%5C',
+      '/x%2F..%2Fapi/y%5C..%5C..',
+      '/x%2F..%2Fapi/y%5C..%5C',
+    ],
+  ],
 ])('The path %s has the readings %j.', (path, paths) => {
   expect(readings(path)).toEqual(paths)
 })
