@@ -69,7 +69,7 @@ const MARKS = [
 
 /** Numbers that depend on nothing else, so that each run tries the same spellings. */
 function* numbers() {
-  for (let state = 1; ; ) yield (state = (state * 48_271) % 2_147_483_647)
+  for (let state = 1; ; state = (state * 48_271) % 2_147_483_647) yield state
 }
 
 const inserted = (path: string, mark: string, place: number) =>
@@ -155,7 +155,6 @@ export const onWorkers: Way = (target) => {
 /** Bytes that are not UTF-8 arrive as U+FFFD in the answer of an origin. */
 const readable = (id: string) => id.replace(/(%[89a-f][\da-f]|\ufffd)+/gi, '\ufffd')
 
-/** Some routers do not decode an id. */
 function decodedRun(run: string): string {
   try {
     return decodeURIComponent(run)
@@ -174,14 +173,16 @@ function wrongWith({ denied, policies }: Matched, route: NonNullable<Route>): st
   if (!applies('rest') && route.name !== 'health') return 'allow applies'
   if (!applies('not-free') && route.name !== 'free') return 'not applies'
   if (route.name !== 'users') return undefined
-  const plain = route.id!.replace(/%[0-7][\da-f]|(?:%[89a-f][\da-f])+/gi, decodedRun)
-  const id = folded(plain.replace(/[/\\]/g, encodeURIComponent))
+  // Some routers do not decode an id.
+  const decoded = route.id!.replace(/%[0-7][\da-f]|(?:%[89a-f][\da-f])+/gi, decodedRun)
+  const wanted = [route.id!, decoded].map((id) =>
+    readable(folded(id.replace(/[/\\]/g, encodeURIComponent))),
+  )
   const ids = applied
     .filter(({ policy }) => policy.name === 'users')
     .map(({ partitionKey }) => partitionKey[0]![1])
-  return ids.some((one) => one && readable(one) === readable(id)) || ids.includes(undefined)
-    ? undefined
-    : `the id ${id} is not charged, but ${ids}`
+  const isCharged = ids.some((one) => one === undefined || wanted.includes(readable(one)))
+  return isCharged ? undefined : `the id ${decoded} is not charged, but ${ids}`
 }
 
 /** Sends targets to an origin. Returns how many of them it has routed, and those that Sluice reads otherwise. */
@@ -216,13 +217,8 @@ export function client(url: string): { ask: (sent: string) => Promise<Route>; cl
       const asked = httpRequest(
         { host, port, path, agent, headers: { Host: HOST } },
         async (response) => {
-          resolve(
-            routeOf(
-              response.statusCode === 200
-                ? await text(response).catch(() => '')
-                : (response.resume(), ''),
-            ),
-          )
+          const answer = await text(response).catch(() => '')
+          resolve(response.statusCode === 200 ? routeOf(answer) : undefined)
         },
       )
       asked.on('error', () => resolve(undefined))
