@@ -62,7 +62,9 @@ export function matchOf(
     const names = Object.keys(policy.plan?.limits ?? {}).join(', ')
     return {
       path: 'plan',
-      expected: names ? `one of ${names}` : 'nothing (the policy has no plans)',
+      expected: names
+        ? `one of ${names} (leave plan out for the limit of ${policy.limit})`
+        : 'nothing (the policy has no plans)',
       got: show(plan),
     }
   }

@@ -47,7 +47,9 @@ function hintOf({ path, expected, got }: ConfigProblem): string {
   const [, missing] = /^use: \[(\w+)\(\)\]/.exec(expected) ?? []
   if (missing) return `Write use: [${FEATURES[missing]?.[0] ?? `${missing}()`}] beside policies.`
   if (path === 'store' && expected.startsWith('the result of')) {
-    return "Write import { upstash } from 'sluice/upstash', and store: upstash(redis) beside policies."
+    return /durable/i.test(got)
+      ? "Write import { durableObjects } from 'sluice/durable-objects', and store: durableObjects() beside policies."
+      : "Write import { upstash } from 'sluice/upstash', and store: upstash(redis) beside policies."
   }
   if (/\.path(\[\d+\])?$/.test(path)) return pathHint(got, text)
   if (/\.(key|plan)(\.key)?(\[\d+\])?$/.test(path)) return keyHint(expected, text)

@@ -10,6 +10,7 @@ import {
   named,
   object,
   oneOf,
+  whole,
 } from '../../core/config/schema/shapes.ts'
 import type { DecisionEvent } from './event.ts'
 import { isWebhookUrl } from './webhook.ts'
@@ -30,19 +31,14 @@ const isHttp = (input: unknown): input is string =>
 
 const webhookFields = () => ({
   /** Where notices are posted: an `https:` URL without credentials, or an `http:` URL on loopback. Required. */
-  url: v.custom<string>(isWebhookUrl, 'a URL like "https://hooks.example.com/limits"'),
+  url: v.custom<string>(
+    isWebhookUrl,
+    'a URL like "https://hooks.example.com/limits" (https, or http on localhost)',
+  ),
   /** The percentages of a quota at which a notice is sent, once for each subject and window. Defaults to `[80, 90, 100]`. */
   thresholds: v.optional(
     v.pipe(
-      v.array(
-        v.pipe(
-          v.number('a percentage from 1 to 100'),
-          v.integer('a percentage from 1 to 100'),
-          v.minValue(1, 'a percentage from 1 to 100'),
-          v.maxValue(100, 'a percentage from 1 to 100'),
-        ),
-        'a list of percentages',
-      ),
+      v.array(whole(1, 100, 'of percent from 1 to 100, such as 80'), 'a list of percentages'),
       v.minLength(1, 'at least one percentage'),
       v.maxLength(10, 'at most 10 percentages'),
     ),

@@ -127,6 +127,9 @@ describe('options that make limits inexact', () => {
     expect(() => createSluice({ policies, store } as never)).toThrow(
       "store: expected the result of upstash() from 'sluice/upstash'",
     )
+    expect(() => createSluice({ policies, store: 'durable-objects' } as never)).toThrow(
+      'or of durableObjects() from \'sluice/durable-objects\', got "durable-objects"',
+    )
   })
 })
 

@@ -147,7 +147,13 @@ const configFields = <Context>() => ({
    * instead of Redis, the result of `durableObjects()` from `sluice/durable-objects`. Defaults to HTTP requests to
    * `UPSTASH_REDIS_REST_URL` with `UPSTASH_REDIS_REST_TOKEN`.
    */
-  store: v.optional(madeBy<StoreClient>('upstash', 'connect')),
+  store: v.optional(
+    madeBy<StoreClient>(
+      'upstash',
+      'connect',
+      ", or of durableObjects() from 'sluice/durable-objects'",
+    ),
+  ),
   /**
    * What happens without a database, because its variables are missing or invalid. `'error'` answers each request with 500 and names the
    * variable; `sluice/node` fails when it starts. `'local'` lets each isolate count by itself, for previews. Defaults to `'error'`.

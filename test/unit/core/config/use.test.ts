@@ -143,7 +143,7 @@ test.each([
   [[leases(), leases()], 'use[1]: leases() once'],
   [[cluster(), shards(['a', 'b'])], 'use[0]: either cluster() or shards()'],
   [[shards(['a', 'b']), cluster()], 'use[1]: either cluster() or shards()'],
-  [[leases], "use[0]: a feature, such as leases() from 'sluice/leases'"],
+  [[leases], 'use[0]: a feature: write leases()'],
   [['leases'], "use[0]: a feature, such as leases() from 'sluice/leases'"],
   [leases(), 'use: a list of features'],
 ])('The list of features %j is refused.', (use, problem) => {

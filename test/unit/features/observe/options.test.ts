@@ -16,7 +16,7 @@ const problemsOf = (options: unknown) => {
   return []
 }
 const to = '"log", "analytics:BINDING" or "otlp:https://collector.example.com/v1/metrics"'
-const percentage = 'a percentage from 1 to 100'
+const percentage = 'a whole number of percent from 1 to 100, such as 80'
 
 describe('options of observe', () => {
   test('Without options clients are hashed, and the counts go nowhere.', () => {
@@ -58,11 +58,15 @@ describe('options of observe', () => {
     [{ every: 0 }, 'observe.every: a duration like "10s", or whole milliseconds | 0'],
     [
       { webhook: {} },
-      'observe.webhook.url: a URL like "https://hooks.example.com/limits" | nothing',
+      'observe.webhook.url: a URL like "https://hooks.example.com/limits" (https, or http on localhost) | nothing',
     ],
     [
       { webhook: { url: 'https://x', thresholds: [80, 101] } },
       `observe.webhook.thresholds[1]: ${percentage} | 101`,
+    ],
+    [
+      { webhook: { url: 'https://x', thresholds: [0.8] } },
+      `observe.webhook.thresholds[0]: ${percentage} | 0.8`,
     ],
     [
       { webhook: { url: 'https://x', thresholds: [] } },
@@ -70,7 +74,7 @@ describe('options of observe', () => {
     ],
     [
       { webhook: { url: 'http://hooks.example.com/' } },
-      'observe.webhook.url: a URL like "https://hooks.example.com/limits" | "http://hooks.example.com/"',
+      'observe.webhook.url: a URL like "https://hooks.example.com/limits" (https, or http on localhost) | "http://hooks.example.com/"',
     ],
     [
       { webhook: { url: 'https://x' }, subjects: 'none' },
