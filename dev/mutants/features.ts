@@ -230,10 +230,10 @@ const bodiesMutants: Mutant[] = [
     'true',
     'quota',
   ),
-  quotaCaller(
+  quotaEndpoint(
     'a missing key is a refusal',
-    "policy.onMissingKey === 'refuse' ? 'skip' : ",
-    '',
+    'if (!denied?.missing) return matched',
+    'return matched',
     'quota',
   ),
   canonical(
@@ -669,8 +669,8 @@ const inLibraries = 'test/unit/adapters'
 const adapterMutants: Mutant[] = [
   mutantsOf('src/adapters/better-auth.ts', inLibraries)(
     'a wait is shorter than announced',
-    'inSeconds(retryAfterMs ?? windowMs)',
-    'Math.floor((retryAfterMs ?? windowMs) / 1000) - 1',
+    'inSeconds(retryAfterMs ?? terms.window)',
+    'Math.floor((retryAfterMs ?? terms.window) / 1000) - 1',
     'better-auth',
   ),
   mutantsOf('src/adapters/express-rate-limit.ts', inLibraries)(
@@ -681,7 +681,7 @@ const adapterMutants: Mutant[] = [
   ),
   mutantsOf('src/adapters/nest.ts', inLibraries)(
     'the hits before a short block count after it',
-    'bannedForMs === blockDuration && blockDuration < ttl',
+    'bannedForMs === penalty.ban && penalty.ban < terms.window',
     'false',
     'nest',
   ),

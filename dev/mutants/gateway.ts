@@ -232,7 +232,7 @@ export const gatewayMutants: Mutant[] = [
     'values.length > labels.length',
     'overrides',
   ),
-  override('A list of entries has no bound', 'Math.min(10_000, most)', 'most', 'overrides'),
+  override('A limit of operators has no bound', 'body.limit > most', 'false', 'overrides'),
   override(
     'A subject is accepted although keys are not hashed',
     'if (config.hashKeys && /^[',
@@ -262,9 +262,15 @@ export const gatewayMutants: Mutant[] = [
   cors('A wildcard depends on the page', "if (allow !== '*') add", 'add', 'headers'),
   refusal(
     'The refusal of the configuration never applies',
-    '?.refusal ?? ofAll',
-    '?.refusal',
+    '[ofPolicy, ofAll]',
+    '[ofPolicy]',
     'refusals',
+  ),
+  refusal(
+    'A function answers a request that is denied',
+    "(isOverLimit || typeof one !== 'function')",
+    'true',
+    'refusal',
   ),
   refusal(
     'A request without its key does not get the refusal of its policy',

@@ -90,8 +90,14 @@ export const objectsMutants: Mutant[] = [
   decide('a refusal during a ban counts', 'fits || rest > 0) continue', 'fits) continue', 'decide'),
   storedParts(
     'deletes rows that have not expired',
-    'if (expires <= time) kv.delete(key)',
-    'kv.delete(key)',
+    'if (expires <= time) expired.push(key)',
+    'expired.push(key)',
+    'storage',
+  ),
+  storedParts(
+    'keeps the replies to idempotency keys until the alarm',
+    'this.#forgetReplies(now)',
+    '',
     'storage',
   ),
   storedParts(

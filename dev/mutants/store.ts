@@ -295,8 +295,8 @@ export const storeMutants: Mutant[] = [
   ),
   transport(
     'keeps the text of an unknown error',
-    '/^[A-Z]{2,20}\\b/.exec(text)?.[0]',
-    '/^[A-Z]{2,20}\\b/.exec(text)?.[0] ?? text',
+    '/^[A-Z]{2,20}\\b/.exec(text) ?? []',
+    '/^[A-Z]{2,20}\\b/.exec(text) ?? [text]',
     'upstash',
   ),
   transport(
