@@ -71,14 +71,15 @@ if special then
   end
 
   -- Returns after how many ms `units` fit, if no other request is charged: first those of earlier requests, then the own.
-  local function turn_of(row, record, units, now)
-    local limit, window, capacity = row.limit, row.window, row.capacity
+  local function turn_of(row, record, now)
+    local limit, window, capacity, cost = row.limit, row.window, row.capacity, row.cost
+    local units = row.ahead + cost
     if units == 0 then
       return 0
     end
-    -- From the second time on that the whole quota is used up, each time takes a window.
-    local times = math.ceil(units / capacity) - 1
     if row.algorithm == 'log' then
+      -- From the second time on that the whole quota is used up, each time takes a window.
+      local times = math.ceil(units / capacity) - 1
       local _, _, retry_after = apart.log(KEYS[row.limit_key], window, now).ask(limit, nil, nil, units - times * capacity)
       return retry_after + times * window
     end
@@ -94,7 +95,6 @@ if special then
       local over = missing + (units - capacity) * window
       return over > 0 and at - now + math.ceil(over / limit) or 0
     end
-    units = units - times * capacity
     local opened = at - at % window
     local current, previous = 0, 0
     if time == opened then
@@ -102,13 +102,17 @@ if special then
     elseif time and opened - time == window then
       previous = first
     end
-    local left = opened + window - at
-    if previous * left + (current + units) * window <= limit * window then
-      return times * window
+    local turn, left = at - now, opened + window - at
+    while previous * left + (current + units) * window > limit * window do
+      local most = limit - math.ceil(previous / window) -- the count at the end of this window
+      if current + units <= most then
+        return turn + left - math.floor((limit - current - units) * window / previous)
+      end
+      -- The units of earlier requests pass one by one.
+      local passed = math.max(0, math.min(most - current, units - cost))
+      turn, left, units, current, previous = turn + left, window, units - passed, 0, current + passed
     end
-    local later = current + units <= limit and left - math.floor((limit - current - units) * window / previous)
-      or left + window - math.floor((limit - units) * window / current)
-    return at - now + later + times * window
+    return turn
   end
 
   -- Returns a request without these rows, whose limits leave the units of earlier tickets free; and its places in the lines.
@@ -126,7 +130,7 @@ if special then
         find_place(row, row.line, waited, now)
         row.full = row.full or row.line.count >= MOST
         -- Without a turn the cost never fits.
-        row.turn = row.cost <= row.capacity and turn_of(row, records[row.key], row.ahead + row.cost, now)
+        row.turn = row.cost <= row.capacity and turn_of(row, records[row.key], now)
         rows[#rows + 1], rows[row.limit_key .. tag] = row, row
         if algorithm == 'bucket' then
           option = format('%d', option - row.ahead)

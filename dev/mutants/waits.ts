@@ -61,6 +61,12 @@ export const waitsMutants: Mutant[] = [
     'places .. reported, charges',
     'wait',
   ),
+  lua(
+    'the turn of a sliding window leaves out what passes before it',
+    'units - passed, 0, current + passed',
+    'units - passed, 0, current',
+    'wait',
+  ),
   twin(
     'an object forgets who came first',
     'time < since || (time === since && !isBehind)',
@@ -78,6 +84,31 @@ export const waitsMutants: Mutant[] = [
     '          leave()\n          break\n        }\n        waitedMs',
     '          break\n        }\n        waitedMs',
     'turns',
+  ),
+  mutantsOf('src/stores/durable-objects/line.ts', 'test/unit/features/turns')(
+    'a request is told a turn at which it has no room',
+    'previous = current + passed',
+    'previous = current',
+    'laws',
+  ),
+  wait('two requests have one ticket', 'ids += 1 //', '//', 'laws'),
+  wait(
+    'a repeated call ends by a turn as it once was',
+    'reply.replayed ? mostMs : leftMs',
+    'leftMs',
+    'laws',
+  ),
+  wait(
+    'a request that passes wakes no other',
+    'outcome.decision.allowed && Date.now() < planned',
+    'false',
+    'laws',
+  ),
+  room(
+    'units that come back wake the last one',
+    'one.number < first.number',
+    'one.number > first.number',
+    'laws',
   ),
   wait('a repeated call waits again', '!reply.replayed && !(await', '!(await', 'edges'),
   wait(

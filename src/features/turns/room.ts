@@ -15,8 +15,6 @@ interface Sleeper {
 
 /** The place of a request in the room. */
 export interface Guest {
-  /** Rises with each request of the isolate. */
-  number: number
   /** True if the room had no place for it. */
   isFull: boolean
   /**
@@ -68,7 +66,6 @@ export function createRoom(most: number): WaitingRoom {
       if (!full) guests.add(guest)
       const own = ++number
       return {
-        number: own,
         isFull: full,
         leave: () => void guests.delete(guest),
         sleep(ms, subjects, closed) {

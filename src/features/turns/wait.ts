@@ -19,9 +19,7 @@ export const createWaiting = (room: WaitingRoom): Waiting => ({
     const guest = room.enter(mostMs)
     const ticket: Ticket = {
       // A repeated call stands at the place of the first.
-      id: idempotency
-        ? `${idempotency.key.replace(/\W|_/g, '').slice(-24)}x${index}`
-        : idOf(guest.number),
+      id: idempotency ? `${idempotency.key.replace(/\W|_/g, '').slice(-24)}x${index}` : newId(),
       leftMs: mostMs,
       waitedMs: 0,
       ...(guest.isFull && { isFull: true }),
@@ -43,7 +41,10 @@ export const createWaiting = (room: WaitingRoom): Waiting => ({
       for (let n = 1; !outcome.decision.allowed; n += 1) {
         const [states] = reply.states
         const leftMs = mostMs - (Date.now() - startedAt) // less than the ticket says: the call took time
-        const turnMs = guest.isFull ? undefined : turnOf(pending, states!, leftMs)
+        // A stored reply tells the time until the turn as it was then.
+        const turnMs = guest.isFull
+          ? undefined
+          : turnOf(pending, states!, reply.replayed ? mostMs : leftMs)
         if (turnMs === undefined) {
           if (mayHaveTicket(pending, states!, ticket)) leave()
           break
@@ -116,9 +117,11 @@ const waits = ({ terms, cost }: PolicyLimit): boolean => terms.wait !== undefine
 
 /** Tells the requests of this isolate apart from those of others. A Worker may draw a random value only within a request. */
 let isolate: string | undefined
-function idOf(number: number): string {
+let ids = 0
+function newId(): string {
   isolate ??= crypto.randomUUID().replaceAll('-', '').slice(0, 10)
-  return `${isolate}${number.toString(36)}`
+  ids += 1 // for all limiters of the isolate: they may share a store
+  return `${isolate}${ids.toString(36)}`
 }
 
 /** The time until all limits have room, if the request may wait for it: nothing else refuses it. */

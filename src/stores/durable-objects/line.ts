@@ -1,5 +1,5 @@
 /** Requests that wait for a limit, on the states of one subject: the state machine of lua/line.lua. */
-import { algorithms, capacityOf } from '../../core/connection/algorithms/index.ts'
+import { algorithms, capacityOf, type QuotaTerms } from '../../core/connection/algorithms/index.ts'
 import { ticketOf } from '../../core/connection/line.ts'
 import type { Limit, StoreRequest } from '../../core/connection/store.ts'
 import { bucketAt, type InRecord, quotaOf } from './charge.ts'
@@ -52,22 +52,22 @@ export function placeOf(
     const isEarlier = time < since || (time === since && !isBehind)
     if (isEarlier && numbers[1]! >= capacity) ahead += numbers[0]!
   }
-  const turnMs =
-    limit.cost > capacity ? null : turnOf(limit, capacity, ahead + limit.cost, now, state)
+  const turnMs = limit.cost > capacity ? null : turnOf(limit, capacity, ahead, now, state)
   return { limit, tag, since, ahead, turnMs, capacity, isFull: isFull || count >= MAX_TICKETS }
 }
 
-/** After how many ms units fit, if no other request is charged: first those of earlier requests, then the own. */
+/** After how many ms the cost fits, if no other request is charged, besides those ahead. */
 function turnOf(
   limit: Limit,
   capacity: number,
-  units: number,
+  ahead: number,
   now: number,
   state: KeptState | undefined,
 ): number {
-  if (units === 0) return 0
-  const { terms } = limit
+  const { terms, cost } = limit
   const { windowMs } = terms
+  const units = ahead + cost
+  if (units === 0) return 0
   const quota = quotaOf(limit)
   const algorithm = terms.algorithm as InRecord | 'sliding-log'
   const decide = algorithms[algorithm]
@@ -82,10 +82,41 @@ function turnOf(
     const over = units - remaining
     return over > 0 ? resetAfterMs + (Math.ceil(over / capacity) - 1) * windowMs : 0
   }
-  // From the second time on that the whole quota is used up, each time takes a window.
-  const times = Math.ceil(units / capacity) - 1
-  const { retryAfterMs } = decide(now, quota, units - times * capacity, state)
-  return retryAfterMs! + times * windowMs
+  if (algorithm === 'sliding-log') {
+    // From the second time on that the whole quota is used up, each time takes a window.
+    const times = Math.ceil(units / capacity) - 1
+    const { retryAfterMs } = decide(now, quota, units - times * capacity, state)
+    return retryAfterMs! + times * windowMs
+  }
+  return slidingTurn(quota, cost, units, now, state)
+}
+
+function slidingTurn(
+  { limit, windowMs }: QuotaTerms,
+  cost: number,
+  units: number,
+  now: number,
+  state: KeptState | undefined,
+): number {
+  const at = Math.max(now, state?.time ?? 0)
+  const opened = at - (at % windowMs)
+  let [current, previous] = [0, 0]
+  if (state?.time === opened) [current, previous] = state.numbers as [number, number]
+  else if (state && opened - state.time === windowMs) previous = state.numbers[0]!
+  let [turnMs, left] = [at - now, opened + windowMs - at]
+  while (previous * left + (current + units) * windowMs > limit * windowMs) {
+    const most = limit - Math.ceil(previous / windowMs) // the count at the end of this window
+    if (current + units <= most)
+      return turnMs + left - Math.floor(((limit - current - units) * windowMs) / previous)
+    // The units of earlier requests pass one by one.
+    const passed = Math.max(0, Math.min(most - current, units - cost))
+    turnMs += left
+    left = windowMs
+    units -= passed
+    previous = current + passed
+    current = 0
+  }
+  return turnMs
 }
 
 /**
