@@ -139,13 +139,14 @@ const rooms: Record<string, Room> = {
   'features/outbound': {
     rooms: [
       'core',
-      ...core('base', 'config', 'connection', 'fallback', 'request', 'decide'),
-      'stores/durable-objects',
+      ...core('base', 'config', 'connection', 'request', 'program', 'decide'),
       'hosts/app',
       'features/concurrency',
       'features/sliding-log',
-      // Both give places.
+      // Calls wait in lines, a cooldown is a ban, and a lower limit of the other side is one of an operator.
       'features/turns',
+      'features/bans',
+      'features/overrides',
     ],
     packages: ['valibot', 'structured-headers'],
   },

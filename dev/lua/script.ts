@@ -81,33 +81,6 @@ export const generalScript = (parts: readonly { text: string }[]) =>
 `
 }
 
-/** The files of the script of turns, in order. It is a script of its own, so that only those who use turns load it. */
-const TURNS = [
-  'call',
-  'records',
-  'living',
-  'fixed_window',
-  'sliding_window',
-  'token_bucket',
-  'sliding_log',
-  'places',
-  'turns',
-]
-
-/** The module that contains the script of turns. `npm run lua` writes it. */
-export const turnsFile = new URL('../../src/features/outbound/script-text.ts', import.meta.url)
-
-/** The text of the module that contains the script of turns. */
-export function turnsModule(edit = unchanged): string {
-  const text = FLAG + minify(TURNS.map((name) => edit(read(`${name}.lua`), `${name}.lua`)).join(''))
-  return `// Generated from lua/ by \`npm run lua\`.
-
-/** The script of turns, shortened. */
-export const turnsScript =
-  ${JSON.stringify(text)}
-`
-}
-
 /** The module that contains the script of the list of bans. `npm run lua` writes it. */
 export const banListFile = new URL('../../src/features/ban-list/script-text.ts', import.meta.url)
 
@@ -124,7 +97,6 @@ export const banListScript =
 /** The modules of generated Lua, with the function that makes the text of each. */
 export const luaModules: [file: URL, text: (edit?: Edit) => string][] = [
   [moduleFile, scriptModule],
-  [turnsFile, turnsModule],
   [banListFile, banListModule],
 ]
 

@@ -1,11 +1,9 @@
 import { type Mutant, mutantsOf } from './mutant.ts'
 
-const lua = mutantsOf('lua/turns.lua', 'test/script')
-const places = mutantsOf('lua/places.lua', 'test/script')
-const twin = mutantsOf('src/features/outbound/turns.ts', 'test/script')
 const call = mutantsOf('src/features/outbound/outbound.ts', 'test/unit/features/outbound')
+const cooldowns = mutantsOf('src/features/outbound/cooldowns.ts', 'test/unit/features/outbound')
+const queue = mutantsOf('src/features/outbound/slot-queue.ts', 'test/unit/features/outbound')
 const sending = mutantsOf('src/features/outbound/sending.ts', 'test/unit/features/outbound')
-const stores = mutantsOf('src/features/outbound/stores.ts', 'test/unit/features/outbound')
 const learner = mutantsOf('src/features/outbound/learner.ts', 'test/unit/features/outbound')
 const options = mutantsOf('src/features/outbound/options.ts', 'test/unit/features/outbound')
 const wait = mutantsOf('src/features/outbound/foreign-wait.ts', 'test/unit/features/outbound')
@@ -13,54 +11,40 @@ const reports = mutantsOf('src/features/outbound/reports.ts', 'test/unit/feature
 
 /** Faults in the turns of outbound calls. */
 export const turnsMutants: Mutant[] = [
-  lua(
-    'places are not after those that were given before',
-    'local place = math.max(now, line_end)',
-    'local place = now',
-    'turns',
-  ),
-  places(
-    'a bucket has room one ms too early',
-    'at + math.ceil(over / limit) or at',
-    'at + math.floor(over / limit) or at',
-    'turns',
-  ),
-  lua(
-    'a place beyond the wait is charged',
-    'local is_refused = not place or place > now + wait',
-    'local is_refused = not place',
-    'turns',
-  ),
-  lua(
-    'a call that waits for a slot is charged',
-    "if mode == 'take' and not is_refused and ahead == 0 then",
-    "if mode == 'take' and not is_refused then",
-    'turns',
-  ),
-  lua('a report raises what is left', 'if is_known and less > 0 then', 'if is_known then', 'turns'),
-  lua(
-    'slots of one ms have the same score',
-    '(newest or 0) + 1 - now',
-    '(newest or 0) - now',
-    'turns',
-  ),
-  places('a cost of 0 waits', 'if cost == 0 then', 'if false then', 'turns'),
-  lua(
-    'what is left is that of the limit before it was lowered',
-    'for index = 4, #ARGV do',
-    'for index = 4, 0 do',
-    'turns',
-  ),
-  twin(
-    'an object gives places before the line',
-    'lineEnd: Math.max(now, state?.time ?? now)',
-    'lineEnd: now',
-    'turns',
+  call(
+    'a call does not know of a cooldown',
+    'first!.penalty = cooldown',
+    'void cooldown',
+    'outbound',
   ),
   call(
-    'a place that is void after a 429 is used',
-    'if (cooldowns.of(subject) > Math.max(cooledUntil, Date.now())) {',
-    'if (cooldowns.of(subject) < 0) {',
+    'reports at once are each charged',
+    'sentAt === undefined || learning.has(subject!)',
+    'sentAt === undefined',
+    'outbound',
+  ),
+  cooldowns(
+    'a shorter cooldown replaces a longer one',
+    'before <= banMs',
+    'before >= 0',
+    'outbound',
+  ),
+  cooldowns(
+    'without a store a process forgets a cooldown',
+    'note(limit, Date.now() + coolMs)',
+    'note(limit)',
+    'fallback',
+  ),
+  call(
+    'an attempt waits as long as the first one',
+    'found.waitMs = Math.max(0, untilMs - Date.now())',
+    'found.waitMs = waitMs',
+    'strict',
+  ),
+  queue(
+    'a release wakes no call',
+    'this.#queues.get(nameOf(limit))?.[0]?.wake()',
+    'this.#queues.get(nameOf(limit))',
     'outbound',
   ),
   call(
@@ -75,16 +59,10 @@ export const turnsMutants: Mutant[] = [
     'input instanceof Request ? input : undefined',
     'outbound',
   ),
-  stores(
-    'a place that is given up is not refunded',
-    'turn.ahead === 0 && algorithm',
-    'turn.ahead < 0 && algorithm',
-    'outbound',
-  ),
   learner(
     'a lower limit of the other side is ignored',
-    'if (less) report.lowered.push(less)',
-    'if (less === null) report.lowered.push(less)',
+    'if (one) lowered.push(one)',
+    'if (one === null) lowered.push(one)',
     'outbound',
   ),
   reports(

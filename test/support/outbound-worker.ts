@@ -1,9 +1,9 @@
 /** A Worker whose requests each call an origin, through one `outbound` of the isolate. */
 import { env, waitUntil } from 'cloudflare:workers'
-import { outbound, TurnSubject } from '../../src/features/outbound/index.ts'
-import { durableObjects } from '../../src/stores/durable-objects/index.ts'
+import { outbound } from '../../src/features/outbound/index.ts'
+import { durableObjects, SluiceSubject } from '../../src/stores/durable-objects/index.ts'
 
-export { TurnSubject as SluiceSubject }
+export { SluiceSubject }
 
 const { ORIGIN } = env as { ORIGIN: string }
 

@@ -1,17 +1,6 @@
 import fc from 'fast-check'
-import type { Limit, StoreRequest, Terms } from '../../src/core/connection/store.ts'
-import { turnsScript } from '../../src/features/outbound/script-text.ts'
-import {
-  decodeTurn,
-  lineTag,
-  type Turn,
-  type TurnAsk,
-  type TurnReport,
-  turnCall,
-} from '../../src/features/outbound/turn-store.ts'
-import type { TurnLimit } from '../model/turns.ts'
+import type { Terms } from '../../src/core/connection/store.ts'
 import type { Counting } from './schedules.ts'
-import type { Server } from './server.ts'
 
 /** A schedule of requests that take turns. */
 export interface TurnSchedule {
@@ -71,73 +60,3 @@ export const turnSchedule = (algorithms: Counting[], back = 0): fc.Arbitrary<Tur
       ),
     }),
   )
-
-export const limitsOf = (
-  subject: string,
-  policies: TurnSchedule['policies'],
-  costs: number[],
-): Limit[] =>
-  policies.map((terms, index) => ({
-    subject,
-    terms: { ...terms, localShare: 1 },
-    cost: costs[index]!,
-  }))
-
-export const modelLimits = (policies: TurnSchedule['policies'], costs: number[]): TurnLimit[] =>
-  policies.map(({ tag, algorithm, limit, windowMs, burst, align }, index) => ({
-    name: tag,
-    algorithm: algorithm as Counting,
-    terms: {
-      limit: BigInt(limit),
-      window: BigInt(windowMs),
-      burst: BigInt(burst),
-      clock: align === 'clock',
-      period: undefined,
-    },
-    cost: BigInt(costs[index]!),
-  }))
-
-const stock = turnsScript.replace(/^#!lua[^\n]*\n/, '')
-
-/** Calls the script of turns. */
-export async function turnOn(
-  server: Server,
-  ask: TurnAsk | TurnReport,
-  now?: number,
-): Promise<Turn> {
-  const { keys, args } = turnCall(ask, lineTag(ask.limits), now)
-  const answer = await server.send('EVAL', stock, `${keys.length}`, ...keys, ...args)
-  const turn = decodeTurn(answer, ask.limits.length)
-  if (!turn) throw new Error(`not a turn: ${answer}`)
-  return turn
-}
-
-/** The answers of a store to a schedule, and the requests that were sent: with their place, and not given up. */
-export async function playTurns(
-  { policies, steps }: TurnSchedule,
-  subject: string,
-  take: (ask: TurnAsk, now: number) => Promise<Turn> | Turn,
-  refund: (requests: StoreRequest[], now: number) => unknown,
-) {
-  let now = turnStart
-  const turns: { now: number; turn: Turn; limits: Limit[]; isSent: boolean }[] = []
-  for (const { wait, costs, longest, abandoned } of steps) {
-    now += wait
-    const given = turns.at(-abandoned)
-    const place = given?.turn.place ?? 0
-    // Only a request that waits can give its place up.
-    if (abandoned > 0 && given?.isSent && place > now && place > given.now) {
-      given.isSent = false
-      // A log keeps the units of a place: it would take back its newest ones, which may be those of another turn.
-      const limits = given.limits.map((limit) =>
-        limit.terms.algorithm === 'sliding-log' ? { ...limit, cost: 0 } : limit,
-      )
-      await refund([{ mode: 'refund', limits, decidedAt: place }], now)
-    }
-    const limits = limitsOf(subject, policies, costs)
-    const turn = await take({ do: 'take', limits, waitMs: longest, holdMs: 0 }, now)
-    const isSent = turn.place !== null && turn.place <= now + longest
-    turns.push({ now, turn, limits, isSent })
-  }
-  return turns
-}

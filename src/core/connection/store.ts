@@ -157,6 +157,8 @@ export interface StoreState extends QuotaState {
 /** How `onStoreError` has answered for a limit. A correction of its charge must repeat it. */
 export interface FallenBack {
   by: Fallback
+  /** The error of the database. */
+  error?: StoreError
   /** When the isolate has counted the units by itself, ms since the epoch. */
   localAt?: number
   /** Resolves with the time of the charge (ms since the epoch) if the database has charged the limit nevertheless. */

@@ -19,6 +19,10 @@ export function conclude(pending: Pending, reply: StoreReply): Outcome {
     if (charges) outcome.charges = charges
   }
   if (reply.replayed) outcome.replayed = true
+  if (decision.fallback) {
+    const failed = states.find(({ fallback }) => fallback?.error)
+    if (failed) outcome.error = failed.fallback!.error!
+  }
   return outcome
 }
 

@@ -78,7 +78,7 @@ export function withFallback(
     if (!isLocal) onStoreError(error)
     const decidedAt = Date.now()
     const states: StoreState[][] = []
-    for (const request of requests) states.push(await answerOne(request))
+    for (const request of requests) states.push(await answerOne(request, error))
     const late = chargedLate(requests, error, sentAt, options)
     const isAdmitted = requests.every(
       ({ mode }, index) => mode !== 'take' || states[index]!.every(isAllowed),
@@ -98,7 +98,10 @@ export function withFallback(
   }
 
   /** `deny` refuses the request; otherwise the local store decides the limits with `local`. Shadow policies are ignored. */
-  async function answerOne({ mode, limits }: StoreRequest): Promise<StoreState[]> {
+  async function answerOne(
+    { mode, limits }: StoreRequest,
+    error: StoreError,
+  ): Promise<StoreState[]> {
     const by = limits.map((limit) => fallbackOf(limit, isLocal) ?? 'allow')
     const counted = by.includes('deny') ? [] : limits.filter((_, index) => by[index] === 'local')
     const request = { mode: mode === 'peek' ? mode : 'take', limits: counted } as const
@@ -108,7 +111,7 @@ export function withFallback(
     return limits.map((limit, index): StoreState => {
       const own = by[index]!
       const state = answers[counted.indexOf(limit)]
-      const fallback = state && isCharged ? { by: own, localAt: decidedAt } : { by: own }
+      const fallback = { by: own, error, ...(state && isCharged && { localAt: decidedAt }) }
       return { ...(state ?? (own === 'deny' ? DENIED : ALLOWED)), fallback }
     })
   }

@@ -110,6 +110,8 @@ export interface Outcome {
   matches?: Match[]
   /** The part that decided without the store. Absent if the store decides. */
   decidedBy?: DecidedBy
+  /** The error of the store, if `onStoreError` has answered. */
+  error?: StoreError
   /** The part in the calls to the store. Set for an observer, if the question was sent to the store. */
   use?: StoreUse
   /** Tells the client more about the decision. Set if the request has waited. */

@@ -33,7 +33,7 @@ const penaltyFields = () => ({
 export interface PenaltyOptions extends Input<ReturnType<typeof penaltyFields>>, Named {}
 
 /** Only operators set bans. The thresholds are out of reach. */
-const NEVER = { after: MAX_UNITS, withinMs: 1, banMs: 1, maxMs: MAX_UNITS }
+export const NEVER = { after: MAX_UNITS, withinMs: 1, banMs: 1, maxMs: MAX_UNITS }
 
 /** True if `banList()` lists the bans. Those that only operators set are few, so they need no field. */
 export const isListed = ({ after, list }: Penalty): boolean => list ?? after === NEVER.after

@@ -1,21 +1,108 @@
-import { Recent } from '../../core/base/recent.ts'
+/** Cooldowns: bans of a subject in the store, so that each process learns of them when it asks. */
+import { StoreError } from '../../core/base/errors.ts'
+import type { Penalty, StoreRequest } from '../../core/connection/store.ts'
+import type { PolicyLimit } from '../../core/decide/limit.ts'
+import type { LimiterParts } from '../../core/decide/question.ts'
+import { REFUND_MS } from '../../core/decide/settle.ts'
+import { NEVER } from '../bans/fields.ts'
 
-/** Half of the upper bound of the subjects whose cooldowns are known. */
+/** The most subjects whose cooldowns a process remembers. */
 const MAX_SUBJECTS = 1_000
-/** By how much two answers may differ that report the same cooldown, ms: each took its own time. */
-const JITTER_MS = 100
 
-/** The cooldowns that the calls of this process have heard of, by subject. Calls that wait look here before they are sent. */
-export class Cooldowns {
-  readonly #ends = new Recent<number>(MAX_SUBJECTS)
+/** The penalty whose ban is the cooldown. No refusal starts it. */
+export const cooldownOf = (tag: string): Penalty => ({ ...NEVER, tag })
 
-  note(subject: string, coolMs: number): void {
-    const end = Date.now() + coolMs
-    if (coolMs > 0 && end > this.of(subject) + JITTER_MS) this.#ends.set(subject, end)
+/** A cooldown in force. */
+export interface OutboundCooldown {
+  /** The key: its name in the store. */
+  subject: string
+  /** The rest of the cooldown, ms. */
+  coolingMs: number
+}
+
+/** The longest rest of a ban in these states, ms. */
+export const bannedIn = (states: { bannedForMs?: number }[]): number =>
+  Math.max(0, ...states.map(({ bannedForMs = 0 }) => bannedForMs))
+
+const toCooldown = (found: { limit: PolicyLimit; coolingMs: number }): OutboundCooldown => ({
+  subject: found.limit.subject,
+  coolingMs: found.coolingMs,
+})
+
+/** Starts, finds and lifts cooldowns. The limits have the penalty of `cooldownOf`. */
+export function createCooldowns(
+  partsOf: () => LimiterParts,
+  waitUntil: (promise: Promise<unknown>) => void,
+) {
+  /** The subjects that had a cooldown, and until when one is that the store could not be told, ms since the epoch. */
+  const known = new Map<string, { limit: PolicyLimit; untold: number }>()
+
+  function note(limit: PolicyLimit, end = 0) {
+    const { subject } = limit
+    const untold = Math.max(end, known.get(subject)?.untold ?? 0)
+    known.delete(subject)
+    known.set(subject, { limit: { ...limit, cost: 0 }, untold })
+    if (known.size > MAX_SUBJECTS) known.delete(known.keys().next().value!)
   }
 
-  /** The end of the last cooldown by the clock of this process, ms since the epoch. 0 if there was none. */
-  of(subject: string): number {
-    return this.#ends.get(subject) ?? 0
+  const restOf = (subject: string): number =>
+    Math.max(0, (known.get(subject)?.untold ?? 0) - Date.now())
+
+  const decide = (requests: StoreRequest[]) =>
+    partsOf().store.decide(requests, { deadlineMs: REFUND_MS, waitUntil })
+
+  async function inForce(limits: PolicyLimit[]) {
+    const bySubject = new Map(limits.map((limit) => [limit.subject, { ...limit, cost: 0 }]))
+    const found = await Promise.all(
+      [...bySubject.values()].map(async (limit) => {
+        const { states } = await decide([{ mode: 'peek', limits: [limit] }])
+        return { limit, coolingMs: Math.max(bannedIn(states[0]!), restOf(limit.subject)) }
+      }),
+    )
+    return found.filter(({ coolingMs }) => coolingMs > 0)
+  }
+
+  return {
+    /** Remembers that a subject has a cooldown. */
+    note,
+    /** The rest of a cooldown that only this process knows, ms. */
+    restOf,
+
+    /** Starts a cooldown. A longer one stays: two calls may be told different times. */
+    async start(limit: PolicyLimit, coolMs: number): Promise<void> {
+      note(limit)
+      const limits = [{ ...limit, cost: 0 }]
+      try {
+        for (let banMs = coolMs; ; ) {
+          const { states } = await decide([
+            { mode: 'peek', limits },
+            { mode: 'ban', banMs, limits },
+          ])
+          const before = bannedIn(states[0]!)
+          if (before <= banMs) return
+          banMs = before
+        }
+      } catch (error) {
+        if (!(error instanceof StoreError)) throw error
+        note(limit, Date.now() + coolMs)
+      }
+    },
+
+    /** Those in force, by one limit for each key. */
+    list: async (limits: PolicyLimit[]) => (await inForce(limits)).map(toCooldown),
+
+    /** Ends those in force, and returns them. */
+    async lift(limits: PolicyLimit[]): Promise<OutboundCooldown[]> {
+      const found = await inForce(limits)
+      for (const { limit } of found) {
+        await decide([{ mode: 'unban', limits: [limit] }])
+        known.delete(limit.subject)
+      }
+      partsOf().denialCache?.forget(Date.now())
+      return found.map(toCooldown)
+    },
+
+    /** One limit for each key that this process has known in a cooldown. */
+    known: (): PolicyLimit[] => [...known.values()].map(({ limit }) => limit),
   }
 }

@@ -1,9 +1,8 @@
 /** Takes over what the other side says about its limits: it may lower the configured ones, and never raises them. */
+import type { LimitState, QuotaState } from '../../core/base/decision.ts'
 import { Recent } from '../../core/base/recent.ts'
 import type { PolicyLimit } from '../../core/decide/limit.ts'
 import { type Report, reportsOf } from './reports.ts'
-import { ratesOf } from './stores.ts'
-import type { Turn, TurnReport } from './turn-store.ts'
 
 /** How long a lower limit is in force, ms. Each response that reports it begins this time again. */
 const LOWERED_MS = 600_000
@@ -11,55 +10,78 @@ const LOWERED_MS = 600_000
 const MAX_UNNAMED_MS = 3_600_000
 /** Half of the upper bound of the lower limits that are known. */
 const MAX_LIMITS = 1_000
-/** More units than any limit has left. */
-const UNKNOWN = 2 ** 51
+/** A limit that the other side knows to be lower. */
+export interface Lowered {
+  limit: PolicyLimit
+  units: number
+  forMs: number
+}
 
-/** Returns the report for the store after a response, or `undefined` if it says nothing new. */
+/** Fewer units that the other side has left than this one had. */
+export interface Less {
+  limit: PolicyLimit
+  left: number
+  /** The state of the limit when the call was sent. */
+  sent: LimitState
+}
+
+/** Returns a function for what a response says that is new. */
 export function createLearner() {
   /** The lower limits that this isolate has reported, by subject and tag. */
-  const lowered = new Recent<{ limit: number; since: number }>(MAX_LIMITS)
+  const known = new Recent<{ units: number; since: number }>(MAX_LIMITS)
 
   /** @returns the lower limit to report, if it is not known yet */
-  function lower({ subject, terms: { tag, limit } }: PolicyLimit, told: number, now: number) {
-    const name = `${subject} ${tag}`
-    const known = lowered.get(name)
-    if ((!known || known.limit === limit) && told >= limit) return undefined
-    const wanted = Math.max(1, Math.min(told, limit))
-    if (known?.limit === wanted && now - known.since < LOWERED_MS / 2) return undefined
-    lowered.set(name, { limit: wanted, since: now })
-    return { tag, limit: wanted, forMs: LOWERED_MS }
+  function lower(limit: PolicyLimit, told: number, now: number): Lowered | undefined {
+    const { subject, terms } = limit
+    const name = `${subject} ${terms.tag}`
+    const before = known.get(name)
+    if ((!before || before.units === terms.limit) && told >= terms.limit) return undefined
+    const units = Math.max(1, Math.min(told, terms.limit))
+    if (before?.units === units && now - before.since < LOWERED_MS / 2) return undefined
+    known.set(name, { units, since: now })
+    return { limit, units, forMs: LOWERED_MS }
   }
 
-  return (
-    limits: PolicyLimit[],
-    turn: Pick<Turn, 'place' | 'left'>,
-    { headers }: Pick<Response, 'headers'>,
-    coolMs: number,
-    now: number,
-  ): TurnReport | undefined => {
-    const rates = ratesOf(limits)
-    const report: TurnReport = {
-      do: 'learn',
-      limits: [],
-      sentAt: turn.place ?? now,
-      coolMs,
-      lowered: [],
-    }
+  return (limits: PolicyLimit[], decided: LimitState[], headers: Headers, now: number) => {
+    const rates = limits.filter(({ terms }) => terms.algorithm !== 'concurrency')
+    const lowered: Lowered[] = []
+    const less: Less[] = []
     for (const told of reportsOf(headers)) {
       const limit = limitFor(told, rates)
       if (!limit) continue
-      const less = told.limit === undefined ? undefined : lower(limit, told.limit, now)
-      if (less) report.lowered.push(less)
-      const ours = turn.left[rates.indexOf(limit)]
-      if (told.left !== undefined && ours !== undefined && told.left < ours) {
-        report.limits.push({ ...limit, cost: told.left })
-      }
+      const one = told.limit === undefined ? undefined : lower(limit, told.limit, now)
+      if (one) lowered.push(one)
+      const sent = decided.find(({ policy }) => policy === limit.policy.name)
+      const ours = sent && Math.min(sent.remaining + (sent.reserved ?? 0), one?.units ?? Infinity)
+      if (told.left !== undefined && sent && told.left < ours!)
+        less.push({ limit, left: told.left, sent })
     }
-    if (report.limits.length + report.lowered.length === 0 && coolMs === 0) return undefined
-    // The subject is that of the limits.
-    if (report.limits.length === 0) report.limits.push({ ...limits[0]!, cost: UNKNOWN })
-    return report
+    return { lowered, less }
   }
+}
+
+/**
+ * The units that this side has left and the other side has not, if it is known for now: what flows back there since is that of the limit, and a
+ * window that began since is another one.
+ * @param sentAt the time of the decision, and `now` that of `state`, both by the clock of the store, ms since the epoch
+ */
+export function debtOf(
+  { limit: { terms }, left, sent }: Less,
+  state: QuotaState,
+  sentAt: number,
+  now: number,
+): number {
+  const { algorithm, windowMs } = terms
+  const ours = state.remaining + (state.reserved ?? 0)
+  if (algorithm === 'token-bucket') {
+    const size = state.limit ?? terms.limit
+    return ours - left - Math.ceil(((now - sentAt) * size) / windowMs)
+  }
+  const isOther =
+    algorithm === 'fixed-window'
+      ? now >= sentAt + sent.resetAfterMs
+      : algorithm === 'sliding-window' && now - (now % windowMs) > sentAt
+  return isOther ? 0 : ours - left
 }
 
 const kindOf = ({ policy: { cost } }: PolicyLimit): Report['kind'] =>

@@ -5,8 +5,15 @@ import type { ConfigOptions, PolicyOptions } from '../../core/config/options.ts'
 import { type Config, parseConfig } from '../../core/config/parse.ts'
 import { checked, problemAt } from '../../core/config/schema/checked.ts'
 import { type Input, object, timeout, whole } from '../../core/config/schema/shapes.ts'
+import { operators } from '../../core/connection/upstash/script-text.ts'
+import type { Feature } from '../../core/feature.ts'
+import { penalties } from '../bans/part.ts'
 import { concurrency } from '../concurrency/index.ts'
+import { limitsOfOperators } from '../overrides/part.ts'
 import { slidingLog } from '../sliding-log/index.ts'
+import { lines } from '../turns/part.ts'
+import { createRoom } from '../turns/room.ts'
+import { createWaiting } from '../turns/wait.ts'
 
 const ownFields = () => ({
   /**
@@ -22,11 +29,47 @@ const ownFields = () => ({
 })
 const own = object(ownFields)
 
-/** The features that policies may need without naming them. */
-export const byDefault = [concurrency(), slidingLog()]
+/** A field of a policy with this value, whatever is written. */
+const fixed = <T>(value: T) =>
+  v.pipe(
+    v.unknown(),
+    v.transform(() => value),
+  )
+
+/** The features that each limiter of calls has: its limits wait, and the other side may lower them. */
+const featuresOf = ({ wait, maxWaiting }: { wait: number; maxWaiting: number }): Feature[] => [
+  concurrency(),
+  slidingLog(),
+  {
+    name: 'turns',
+    fields: ({ algorithm }) => ({
+      wait: fixed(algorithm === 'concurrency' ? undefined : wait),
+    }),
+    compile: () => ({
+      lua: [lines, penalties, { text: operators }],
+      waiting: createWaiting(createRoom(maxWaiting)),
+    }),
+  },
+  {
+    name: 'overrides',
+    fields: () => ({ overrides: fixed(true) }),
+    compile: () => ({ lua: [limitsOfOperators] }),
+  },
+]
 
 /** The fields of a policy that decide about a request of a client, and not about one that goes out. */
-const foreign = ['check', 'distinct', 'lease', 'mode', 'overrides', 'penalty', 'refusal'] as const
+const foreign = [
+  'check',
+  'distinct',
+  'lease',
+  'mode',
+  'overrides',
+  'penalty',
+  'refusal',
+  'wait',
+] as const
+/** The features that calls have by themselves, or have no use for. */
+const unused = ['bans', 'leases', 'observe', 'overrides', 'refusals', 'shards', 'turns']
 /** The fields of a configuration that `outbound()` has too. */
 const shared = [
   'allow',
@@ -66,6 +109,8 @@ export interface Parsed {
   config: Config
   /** The object that `config` was parsed from. */
   source: object
+  /** The features that the limiter has besides those of `use`. */
+  byDefault: Feature[]
   waitMs: number
   maxWaiting: number
 }
@@ -82,10 +127,11 @@ export function parseOptions(given: OutboundOptions): Parsed {
   // A call that may wait has time for a slow start of the process or of the connection.
   const deadline = rest.deadline ?? Math.min(3_000, Math.max(300, output.wait))
   const source = { ...rest, policies, deadline }
+  const byDefault = featuresOf(output)
   const config = parseConfig(source, byDefault)
   const relations = keyProblems(config, source)
   if (relations.length > 0) throw new ConfigError(relations)
-  return { config, source, waitMs: output.wait, maxWaiting: output.maxWaiting }
+  return { config, source, byDefault, waitMs: output.wait, maxWaiting: output.maxWaiting }
 }
 
 /** Fields that would have no effect. */
@@ -138,7 +184,7 @@ function keyProblems({ policies, use }: Config, source: object): ConfigProblem[]
     if (onMissingKey !== 'share') add(['policies', index, 'onMissingKey'], '"share"')
   })
   use.forEach(({ name }, index) => {
-    if (['leases', 'shards', 'overrides', 'observe', 'refusals'].includes(name)) {
+    if (unused.includes(name)) {
       add(['use', index], `no ${name}() with outbound`)
     }
   })

@@ -1,34 +1,57 @@
 /** A `fetch` that waits for its turn in the limits of the other side. */
-import { asStoreError, StoreError } from '../../core/base/errors.ts'
+import { StoreError } from '../../core/base/errors.ts'
 import { sleep } from '../../core/base/sleep.ts'
+import { tagOf } from '../../core/base/tag.ts'
+import { withResolvers } from '../../core/base/with-resolvers.ts'
 import { needOrigin } from '../../core/config/host.ts'
+import type { Correction, Store } from '../../core/connection/store.ts'
 import { createLimiter } from '../../core/create.ts'
-import { prepare } from '../../core/decide/decide.ts'
-import type { PolicyLimit } from '../../core/decide/limit.ts'
-import { type Charges, dependsOnResponse } from '../../core/decide/settle.ts'
+import { decide, prepare } from '../../core/decide/decide.ts'
+import { longer, type PolicyLimit } from '../../core/decide/limit.ts'
+import { operate } from '../../core/decide/operate.ts'
+import type { Outcome, Pending } from '../../core/decide/question.ts'
+import { holdsSlots, REFUND_MS } from '../../core/decide/settle.ts'
 import { settleLater } from '../../core/decided-request.ts'
+import type { Matched } from '../../core/program/match.ts'
 import { RequestView, type RuntimeContext } from '../../core/request/view.ts'
 import { variablesFor } from '../../hosts/app/variables.ts'
-import { Cooldowns } from './cooldowns.ts'
+import { createRoom } from '../turns/room.ts'
+import { bannedIn, cooldownOf, createCooldowns, type OutboundCooldown } from './cooldowns.ts'
 import { OutboundError } from './error.ts'
-import { createLearner } from './learner.ts'
-import { byDefault, type OutboundOptions, parseOptions } from './options.ts'
+import { createLearner, debtOf } from './learner.ts'
+import { type OutboundOptions, parseOptions } from './options.ts'
 import { coolingOf } from './reports.ts'
 import { sendingOf } from './sending.ts'
-import { SlotQueue } from './slot-queue.ts'
-import { giveUp, isRefused, type TurnStores, turnStores } from './stores.ts'
-import type { Turn, TurnStore } from './turn-store.ts'
+import { type QueuedCall, SlotQueues } from './slot-queue.ts'
+
+/** So often a call in a cooldown asks again, ms: an operator may have lifted it. */
+const ASK_MS = 10_000
 
 /** What `call.status()` tells. */
 export interface OutboundStatus {
   /** The calls of this process or isolate that wait. */
   waiting: number
-  /** ms until the next call has its turn, in the order of all processes; `null` if its cost never fits. Does not count the wait for slots. */
+  /** ms until the next call has its turn, behind those of all processes; `null` if its cost never fits. Does not count the wait for slots. */
   nextTurnMs: number | null
-  /** The calls of all processes that must end before the next call has a slot. 0 if one is free. */
+  /** The calls that must end before the next call has a slot: of those that have one, and those of this process that wait. 0 if one is free. */
   slotsAhead: number
   /** The rest of a cooldown after a 429, ms. */
   coolingMs: number
+}
+
+/** The cooldowns of the other side, for operators. Without a call, those of all keys that this process knows, and of a call without fields. */
+export interface OutboundCooldowns {
+  /**
+   * The cooldowns in force.
+   * @throws {StoreError} if the store does not answer
+   */
+  list(input?: string | URL | Request, init?: RequestInit): Promise<OutboundCooldown[]>
+  /**
+   * Ends the cooldowns in force. All processes send again within 10 s.
+   * @returns those that it has ended
+   * @throws {StoreError} if the store does not answer
+   */
+  lift(input?: string | URL | Request, init?: RequestInit): Promise<OutboundCooldown[]>
 }
 
 /** A `fetch` that waits for its turn. */
@@ -43,17 +66,14 @@ export interface Outbound {
    * @throws {StoreError} if the store does not answer
    */
   status(input?: string | URL | Request, init?: RequestInit): Promise<OutboundStatus>
+  /** Finds and ends cooldowns, for example one that the other side has told by mistake. */
+  cooldowns: OutboundCooldowns
 }
 
-/** A turn that a call has. */
-interface HeldTurn {
-  turn: Turn
-  /** The limits that are charged. */
+/** A call that has its turn. */
+interface Turn {
   limits: PolicyLimit[]
-  /** What has charged them. */
-  store: TurnStore
-  /** The longest wait that was asked for, ms. */
-  waitMs: number
+  outcome: Outcome
 }
 
 /**
@@ -72,118 +92,98 @@ export function outbound(
   fetch: (input: string | URL | Request, init?: RequestInit) => Promise<Response>,
   options: OutboundOptions,
 ): Outbound {
-  const { config, source, waitMs, maxWaiting } = parseOptions(options)
+  const { config, source, byDefault, waitMs, maxWaiting } = parseOptions(options)
   const limiter = createLimiter(source, {
     byDefault,
     lacks: [[needOrigin, 'outbound has no origin']],
   })
   const waitUntil: RuntimeContext['waitUntil'] =
     options.waitUntil ?? ((promise) => void promise.catch(() => {}))
+  const partsOf = () => limiter.partsOf(variablesFor(options.env))
   const learn = createLearner()
-  const slotQueue = new SlotQueue()
-  const line = `${config.policies[0]!.tag}-turn`
-  let stores: TurnStores | undefined
-  let waiting = 0
-  const cooldowns = new Cooldowns()
+  const slots = new SlotQueues()
+  const room = createRoom(maxWaiting)
+  const cooldowns = createCooldowns(partsOf, waitUntil)
+  const cooldown = cooldownOf(tagOf(config.policies[0]!.name, 'cooldown'))
+  /** The subjects with a report that is charged now: two at once would charge the same units twice. */
+  const learning = new Set<string>()
 
-  const storesOf = () => (stores ??= turnStores(limiter, variablesFor(options.env), line))
+  async function matchedOf(request: Request): Promise<Matched> {
+    const runtime = { env: variablesFor(options.env), waitUntil, context: request }
+    const view = new RequestView(request, runtime, config, limiter.readAddress)
+    return limiter.rulesOf(view).match(view)
+  }
 
-  /** The limits of a request, with a new id for its slots. */
-  async function limitsOf(request: Request): Promise<PolicyLimit[]> {
-    const env = variablesFor(options.env)
-    const view = new RequestView(
-      request,
-      { env, waitUntil, context: request },
-      config,
-      limiter.readAddress,
-    )
-    const matched = await limiter.rulesOf(view).match(view)
-    const prepared = await prepare({ matched }, { nameSubject: limiter.partsOf(env).nameSubject })
-    if (!('limits' in prepared)) return []
-    const limits = prepared.limits.filter(({ cost }) => cost > 0)
-    if (limits.some(({ subject }) => subject !== limits[0]!.subject)) {
+  /** Makes the limits of a call, which have one subject. Or its outcome, if that is known without the store. */
+  async function prepared(matched: Matched, mode: Pending['mode']): Promise<Pending | Outcome> {
+    const found = await prepare({ matched, mode }, partsOf())
+    if (!('limits' in found)) return found
+    const [first, ...others] = found.limits
+    if (others.some(({ subject }) => subject !== first!.subject)) {
       throw new TypeError(
         'outbound: the parts of one request have different keys; send them as requests of their own',
       )
     }
-    return limits
-  }
-
-  /** Asks the store, and answers by `onStoreError` if it does not answer. `undefined` if the call may go at once. */
-  async function ask(limits: PolicyLimit[], untilMs: number): Promise<HeldTurn | undefined> {
-    const waits = { do: 'take', waitMs: Math.max(0, untilMs - Date.now()), holdMs: waitMs } as const
-    const { store, local } = storesOf()
-    try {
-      const turn = await store.turn({ ...waits, limits })
-      cooldowns.note(limits[0]!.subject, turn.coolMs)
-      return { ...waits, turn, limits, store }
-    } catch (thrown) {
-      const error = asStoreError(thrown)
-      limiter.partsOf(variablesFor(options.env)).onStoreError(error)
-      const fallback = (by: string) => limits.filter(({ policy }) => policy.onStoreError === by)
-      if (fallback('deny').length > 0) {
-        throw new OutboundError('store-error', `the store did not answer (${error.code})`, null, {
-          cause: error,
-        })
-      }
-      const counted = fallback('local')
-      if (counted.length === 0) return undefined
-      const turn = await local.turn({ ...waits, limits: counted })
-      return { ...waits, turn, limits: counted, store: local }
-    }
+    // The limits have one record, and that has one cooldown.
+    first!.penalty = cooldown
+    return found
   }
 
   /** Waits until a call has its turn. */
   async function turnFor(
-    limits: PolicyLimit[],
+    matched: Matched,
     untilMs: number,
     signal: AbortSignal | undefined,
-  ): Promise<HeldTurn | undefined> {
-    if (waiting >= maxWaiting) {
+  ): Promise<Turn> {
+    const guest = room.enter(Math.max(0, untilMs - Date.now()))
+    if (guest.isFull) {
       throw new OutboundError('full', `${maxWaiting} calls wait already (maxWaiting)`, null)
     }
-    waiting += 1
-    let queued: ReturnType<SlotQueue['join']> | undefined
+    const { promise: closed, resolve } = withResolvers<void>()
+    const abort = () => resolve()
+    signal?.addEventListener('abort', abort)
+    let queued: QueuedCall | undefined
+
+    /** Asks the store, unless it is known that the call cannot pass. */
+    async function ask(): Promise<Turn | Obstacle> {
+      const found = await prepared(matched, 'take')
+      const limits = 'limits' in found ? found.limits : []
+      const [first] = limits
+      const coolMs = first ? cooldowns.restOf(first.subject) : 0
+      if (coolMs > 0) return { coolMs }
+      const slot = limits.find((limit) => holdsSlots(limit) && slots.waiting(limit) > 0)
+      if (slot && !queued) return { slot }
+      if ('limits' in found) found.waitMs = Math.max(0, untilMs - Date.now())
+      const outcome =
+        'limits' in found ? await decide(found, partsOf(), { closed, waitUntil }) : found
+      if (outcome.decision.allowed) return { limits, outcome }
+      signal?.throwIfAborted()
+      const restMs = Math.max(0, untilMs - Date.now())
+      const obstacle = obstacleOf(limits, outcome, restMs, waitMs)
+      if (first && 'coolMs' in obstacle) cooldowns.note(first)
+      return obstacle
+    }
+
     try {
       for (;;) {
-        const held = await ask(limits, untilMs)
-        if (!held) return undefined
-        const { turn, store } = held
-        const { place, now, ahead } = turn
-        const { subject } = limits[0]!
-        const cooledUntil = cooldowns.of(subject)
-        const giving = () => giveUp(store, held.limits, turn, held.waitMs)
-        const abandon = () => waitUntil(giving())
-        if (signal?.aborted) {
-          abandon()
-          throw signal.reason
-        }
-        if (place === null || isRefused(turn, held.waitMs)) {
-          throw refused(place === null ? null : place - now, waitMs)
-        }
-        if (ahead > 0) {
-          queued ??= slotQueue.join(untilMs, signal)
+        signal?.throwIfAborted()
+        const found = await ask()
+        if ('outcome' in found) return found
+        if ('slot' in found) {
+          queued ??= slots.join(found.slot, untilMs, signal)
           if (Date.now() >= untilMs) {
-            abandon()
             throw new OutboundError('slots', `no slot became free within ${waitMs} ms`, null)
           }
           await queued.next()
-          continue
+        } else {
+          if (Date.now() + found.coolMs > untilMs) throw tooLate(found.coolMs, waitMs)
+          await sleep(Math.min(found.coolMs, ASK_MS), signal)
         }
-        if (place > now && !(await sleep(place - now, signal))) {
-          abandon()
-          throw signal!.reason
-        }
-        // Another call has learnt meanwhile that nothing may be sent: this place is void.
-        if (cooldowns.of(subject) > Math.max(cooledUntil, Date.now())) {
-          await giving()
-          continue
-        }
-        return held
       }
     } finally {
-      waiting -= 1
+      guest.leave()
       queued?.leave()
+      signal?.removeEventListener('abort', abort)
     }
   }
 
@@ -192,11 +192,10 @@ export function outbound(
     const { signal } = sending
     signal?.throwIfAborted()
     const untilMs = Date.now() + waitMs
-    const all = await limitsOf(request)
+    const matched = await matchedOf(request)
     for (;;) {
-      const limits = all.map(withNewSlot)
-      const held = limits.length > 0 ? await turnFor(limits, untilMs, signal) : undefined
-      const settled = held && settling(held)
+      const turn = await turnFor(matched, untilMs, signal)
+      const settled = settling(turn)
       let response: Response
       try {
         response = await sending.send()
@@ -204,16 +203,11 @@ export function outbound(
         settled?.now({ status: 500, headers: new Headers() })
         throw error
       }
-      const coolMs = coolingOf(response, Date.now())
-      if (held) cooldowns.note(held.limits[0]!.subject, coolMs)
-      const report = held && learn(held.limits, held.turn, response, coolMs, Date.now())
-      if (held && report) {
-        const telling = held.store.turn(report).catch((error) => {
-          if (!(error instanceof StoreError)) throw error
-        })
-        if (coolMs > 0) await telling
-        else waitUntil(telling)
-      }
+      const [first] = turn.limits
+      const coolMs = first ? coolingOf(response, Date.now()) : 0
+      if (coolMs > 0) await cooldowns.start(first!, coolMs)
+      const report = learn(turn.limits, turn.outcome.decision.limits, response.headers, Date.now())
+      waitUntil(apply(report, turn))
       const isRefused = coolMs > 0 && response.status !== 503
       if (!isRefused || !sending.isRepeatable || Date.now() + coolMs >= untilMs) {
         return settled
@@ -226,63 +220,131 @@ export function outbound(
   }
 
   /** Prepares to settle the charges of a call that has its turn. */
-  function settling({ limits, turn, store }: HeldTurn) {
-    const charges: Charges = new Map()
-    for (const limit of limits) {
-      if (dependsOnResponse(limit)) charges.set(limit, { decidedAt: turn.place! })
+  function settling({ outcome: { charges } }: Turn) {
+    if (!charges) return undefined
+    const parts = partsOf()
+    const store: Store = {
+      ...parts.store,
+      async decide(requests, given) {
+        const reply = await parts.store.decide(requests, given)
+        for (const limit of requests.flatMap(({ limits }) => limits)) slots.wake(limit)
+        return reply
+      },
     }
-    if (charges.size === 0) return undefined
-    const decide: TurnStore['decide'] = async (requests, given) => {
-      const reply = await store.decide(requests, given)
-      slotQueue.wake()
-      return reply
-    }
-    const parts = limiter.partsOf(variablesFor(options.env))
-    return settleLater(
-      charges,
-      { ...parts, store: { ...parts.store, decide } },
-      waitUntil,
-      limiter.stages,
-    )
+    return settleLater(charges, { ...parts, store }, waitUntil, limiter.stages)
   }
 
-  const status = async (
-    input: string | URL | Request = 'http://localhost/',
-    init?: RequestInit,
-  ): Promise<OutboundStatus> => {
-    const limits = await limitsOf(new Request(input, init))
-    const none = { now: 0, place: 0, ahead: 0, coolMs: 0 }
-    const { now, place, ahead, coolMs } =
-      limits.length > 0
-        ? await storesOf().store.turn({ do: 'peek', limits, waitMs: 0, holdMs: 0 })
-        : none
-    return {
-      waiting,
-      nextTurnMs: place === null ? null : place - now,
-      slotsAhead: ahead,
-      coolingMs: coolMs,
+  /** Applies what the other side has said about its limits. What the store does not take is told again by the next response. */
+  async function apply(
+    { lowered, less }: ReturnType<typeof learn>,
+    { limits, outcome }: Turn,
+  ): Promise<void> {
+    const parts = partsOf()
+    for (const { limit, units, forMs } of lowered)
+      await operate({ mode: 'override', units, forMs }, [limit], parts, { waitUntil })
+    const { decidedAt: sentAt } = outcome.decision
+    const { subject } = limits[0] ?? {}
+    if (less.length === 0 || sentAt === undefined || learning.has(subject!)) return
+    learning.add(subject!)
+    const options = { deadlineMs: REFUND_MS, waitUntil }
+    try {
+      const asked = less.map(({ limit }) => ({ ...limit, cost: 0 }))
+      const { states, decidedAt } = await parts.store.decide(
+        [{ mode: 'peek', limits: asked }],
+        options,
+      )
+      const debts = less.flatMap((one, index): Correction[] => {
+        const cost = debtOf(one, states[0]![index]!, sentAt, decidedAt)
+        return cost > 0 ? [{ mode: 'debt', limits: [{ ...one.limit, cost }] }] : []
+      })
+      if (debts.length > 0) await parts.store.decide(debts, options)
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error
+      parts.onStoreError(error)
+    } finally {
+      learning.delete(subject!)
     }
   }
 
-  return Object.assign(call, { status })
+  /** The limits of a call, to ask about them. */
+  async function limitsOf(input: string | URL | Request = 'http://localhost/', init?: RequestInit) {
+    const found = await prepared(await matchedOf(new Request(input, init)), 'peek')
+    return 'limits' in found ? found.limits : []
+  }
+
+  const status: Outbound['status'] = async (input, init) => {
+    const limits = await limitsOf(input, init)
+    const waiting = room.size
+    if (limits.length === 0) return { waiting, nextTurnMs: 0, slotsAhead: 0, coolingMs: 0 }
+    const { deadlineMs } = config
+    const { states } = await partsOf().store.decide([{ mode: 'peek', limits }], { deadlineMs })
+    const coolingMs = Math.max(bannedIn(states[0]!), cooldowns.restOf(limits[0]!.subject))
+    let [nextTurnMs, slotsAhead]: [number | null, number] = [coolingMs, 0]
+    limits.forEach((limit, index) => {
+      const { retryAfterMs, remaining } = states[0]![index]!
+      if (holdsSlots(limit)) {
+        slotsAhead = Math.max(slotsAhead, limit.cost - remaining + slots.waiting(limit))
+        if (retryAfterMs === null) nextTurnMs = null
+      } else nextTurnMs = longer(nextTurnMs, retryAfterMs)
+    })
+    return { waiting, nextTurnMs, slotsAhead, coolingMs }
+  }
+
+  /** One limit for each key that an operator asks about. */
+  async function keysOf(input?: string | URL | Request, init?: RequestInit) {
+    const own = (await limitsOf(input, init)).slice(0, 1)
+    return input === undefined ? [...cooldowns.known(), ...own] : own
+  }
+
+  return Object.assign(call, {
+    status,
+    cooldowns: {
+      list: async (...given) => cooldowns.list(await keysOf(...given)),
+      lift: async (...given) => cooldowns.lift(await keysOf(...given)),
+    } satisfies OutboundCooldowns as OutboundCooldowns,
+  })
 }
 
-/** An attempt has slots of its own: those of the one before are still being released. */
-const withNewSlot = (limit: PolicyLimit): PolicyLimit =>
-  limit.slot === undefined ? limit : { ...limit, slot: crypto.randomUUID() }
+/** Why a call has no turn yet: the rest of a cooldown, or a limit without a free slot. */
+type Obstacle = { coolMs: number } | { slot: PolicyLimit }
 
-const refused = (turnMs: number | null, waitMs: number): OutboundError =>
-  turnMs === null
-    ? new OutboundError(
-        'too-large',
-        'the cost of the call is above the limit: it never has a turn',
-        null,
-      )
-    : new OutboundError(
-        'wait',
-        `the turn of the call is in ${turnMs} ms, and wait is ${waitMs} ms`,
-        turnMs,
-      )
+/**
+ * Tells what a refused call can wait for.
+ * @param restMs the rest of its wait
+ * @throws {OutboundError} if there is nothing
+ */
+function obstacleOf(
+  limits: PolicyLimit[],
+  { decision, error }: Outcome,
+  restMs: number,
+  waitMs: number,
+): Obstacle {
+  const { fallback, retryAfterMs } = decision
+  if (fallback === 'deny') {
+    const message = `the store did not answer (${error!.code})`
+    throw new OutboundError('store-error', message, null, { cause: error })
+  }
+  const coolMs = bannedIn(decision.limits)
+  if (coolMs > 0) return { coolMs }
+  if (retryAfterMs === null) {
+    const message = 'the cost of the call is above the limit: it never has a turn'
+    throw new OutboundError('too-large', message, null)
+  }
+  const refusing = decision.limits.filter(({ allowed }) => !allowed)
+  const full = refusing.find(({ unit }) => unit === 'concurrent-requests')
+  if (!full) throw tooLate(retryAfterMs, waitMs)
+  const turns = refusing.filter(({ unit }) => unit !== 'concurrent-requests')
+  const turnMs = Math.max(0, ...turns.map((one) => one.retryAfterMs!))
+  if (turnMs > restMs) throw tooLate(turnMs, waitMs)
+  return { slot: limits.find(({ policy }) => policy.name === full.policy)! }
+}
+
+const tooLate = (turnMs: number, waitMs: number): OutboundError =>
+  new OutboundError(
+    'wait',
+    `the turn of the call is in ${turnMs} ms, and wait is ${waitMs} ms`,
+    turnMs,
+  )
 
 /** A response with another body keeps its URL, which the constructor of `Response` does not take. */
 function withUrl(response: Response, { url, redirected }: Response): Response {

@@ -1,6 +1,9 @@
-/** The calls of this isolate that wait for a slot, in order. Only the first one asks the store again, so that a long queue costs no more calls. */
-
+/**
+ * The calls of this isolate that wait for a slot, in order, for each limit of each subject. Only the first one asks the store again, so that a
+ * long queue costs no more calls.
+ */
 import { withResolvers } from '../../core/base/with-resolvers.ts'
+import type { Limit } from '../../core/connection/store.ts'
 
 /** How long the first call waits before it asks again, ms: at first, and at most. */
 const FIRST_MS = 50
@@ -12,19 +15,27 @@ export interface QueuedCall {
   leave(): void
 }
 
-export class SlotQueue {
-  readonly #calls: { wake: () => void }[] = []
+export class SlotQueues {
+  readonly #queues = new Map<string, { wake: () => void }[]>()
 
-  join(untilMs: number, signal: AbortSignal | undefined): QueuedCall {
+  /** The number of calls that wait for a slot of a limit. */
+  waiting(limit: Limit): number {
+    return this.#queues.get(nameOf(limit))?.length ?? 0
+  }
+
+  join(limit: Limit, untilMs: number, signal: AbortSignal | undefined): QueuedCall {
+    const name = nameOf(limit)
+    const queue = this.#queues.get(name) ?? []
     const own = { wake: () => {} }
-    this.#calls.push(own)
+    queue.push(own)
+    this.#queues.set(name, queue)
     let pauseMs = FIRST_MS
     return {
       next: () => {
         const { promise, resolve } = withResolvers<void>()
         // The calls behind the first one wait for their end at most.
         const restMs = Math.max(1, untilMs - Date.now())
-        const isFirst = this.#calls[0] === own
+        const isFirst = queue[0] === own
         const done = () => {
           clearTimeout(timer)
           signal?.removeEventListener('abort', done)
@@ -38,15 +49,18 @@ export class SlotQueue {
         return promise
       },
       leave: () => {
-        const index = this.#calls.indexOf(own)
-        if (index >= 0) this.#calls.splice(index, 1)
-        if (index === 0) this.wake()
+        const index = queue.indexOf(own)
+        if (index >= 0) queue.splice(index, 1)
+        if (index === 0) queue[0]?.wake()
+        if (queue.length === 0) this.#queues.delete(name)
       },
     }
   }
 
-  /** A slot may be free: the first call asks at once. */
-  wake(): void {
-    this.#calls[0]?.wake()
+  /** A slot of a limit may be free: the first call asks at once. */
+  wake(limit: Limit): void {
+    this.#queues.get(nameOf(limit))?.[0]?.wake()
   }
 }
+
+const nameOf = ({ subject, terms: { tag } }: Limit) => `${tag} ${subject}`

@@ -32,6 +32,8 @@ export interface Guest {
 
 /** The requests of one isolate that may wait. A request is in the room from its first call of the store on. */
 export interface WaitingRoom {
+  /** The number of requests in the room. */
+  readonly size: number
   /** @param mostMs the longest time for which the request may wait */
   enter(mostMs: number): Guest
   /** Wakes the first request of each subject: units have come back. */
@@ -59,6 +61,9 @@ export function createRoom(most: number): WaitingRoom {
   }
 
   return {
+    get size() {
+      return guests.size
+    },
     enter(mostMs) {
       const now = Date.now()
       const guest = { until: now + mostMs + GONE_MS }

@@ -1,7 +1,6 @@
 /** The Durable Object of one subject. It decides a call without waiting between the first read and the last write. */
-import type { Idempotency, StoreReply, StoreRequest } from '../../core/connection/store.ts'
+import type { Idempotency, StoreReply } from '../../core/connection/store.ts'
 import { decideList } from './decide.ts'
-import type { Parts } from './record.ts'
 import type { ObjectContext } from './runtime.ts'
 import { StoredParts } from './stored-parts.ts'
 import type { ObjectAnswer, ObjectCall } from './wire.ts'
@@ -66,7 +65,9 @@ export class SluiceSubject {
     const parts = this.#parts
     const stored = idempotency && parts.reply(idempotency.key, decidedAt)
     if (stored) return replay(stored, idempotency, lists.length)
-    const replies = lists.map((list) => this.decideList(parts, list, decidedAt))
+    const replies = lists.map(
+      (list): StoreReply => ({ decidedAt, states: decideList(parts, list, decidedAt) }),
+    )
     if (idempotency) {
       const { key, fingerprint, forMs } = idempotency
       parts.setReply(key, { fingerprint, until: decidedAt + forMs, replies })
@@ -76,11 +77,6 @@ export class SluiceSubject {
     parts.save({ now: decidedAt, time, lists, isDense })
     if (parts.isAhead) this.#timer ??= setTimeout(() => this.#writeBack(), DENSE_MS)
     return { replies }
-  }
-
-  /** Decides one list. A class for another feature may extend it. */
-  protected decideList(parts: Parts, list: StoreRequest[], now: number): StoreReply {
-    return { decidedAt: now, states: decideList(parts, list, now) }
   }
 
   /** Writes the exact counts once the subject is quiet. */

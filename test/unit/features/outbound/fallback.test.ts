@@ -15,7 +15,7 @@ const policy = (onStoreError: OutboundPolicy['onStoreError']): OutboundPolicy =>
   onStoreError,
 })
 
-test(`When Redis ends, ${many} waiting calls go by the fallback, and a call that has a place keeps it.`, async () => {
+test(`When Redis ends, ${many} waiting calls go by the fallback, and one that waits with 'deny' fails with the error of the store.`, async () => {
   vi.spyOn(console, 'error').mockImplementation(() => {}) // the log
   const side = otherSide()
   const wide = { ...policy('local'), algorithm: 'token-bucket', limit: 100_000 } as const
@@ -30,15 +30,45 @@ test(`When Redis ends, ${many} waiting calls go by the fallback, and a call that
   await expect.poll(async () => (await slotted!.status()).slotsAhead).toBe(many + 1)
   expect((await slotted!.status()).waiting).toBe(many)
   await Promise.all([deny!(URL), allow!(URL)])
-  const placed = deny!(URL)
+  const waitingToo = deny!(URL).catch((error) => error)
   await expect.poll(async () => (await deny!.status()).nextTurnMs).toBeGreaterThan(1_000)
 
   await stack.kill()
-  const responses = await Promise.all([...waiting, placed, allow!(URL)])
+  const responses = await Promise.all([...waiting, allow!(URL)])
   expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]))
-  await expect(deny!(URL)).rejects.toMatchObject({ code: 'store-error', retryAfterMs: null })
+  const failure = { code: 'store-error', retryAfterMs: null, cause: { name: 'StoreError' } }
+  expect(await waitingToo).toMatchObject(failure)
+  await expect(deny!(URL)).rejects.toMatchObject(failure)
   const begun = Date.now()
   await Promise.all([local!(URL), local!(URL), local!(URL)])
   expect(Date.now() - begun).toBeGreaterThanOrEqual(200) // one call each 100 ms, in this process alone
   await open.text()
+})
+
+test('After Redis has ended, a 429 still delays the calls of its process.', async () => {
+  vi.spyOn(console, 'error').mockImplementation(() => {}) // the log
+  const side = otherSide()
+  const [call] = stack.processes(1, side, { policies: [policy('local')], wait: '2s' })
+  side.answers.push(new Response('', { status: 429, headers: { 'Retry-After-Ms': '500' } }))
+  expect((await call!(URL)).status).toBe(200)
+  expect(side.received[1]!.at - side.received[0]!.at).toBeGreaterThanOrEqual(500)
+  side.answers.push(new Response('', { status: 429, headers: { 'Retry-After': '60' } }))
+  expect((await call!(URL)).status).toBe(429)
+  await expect(call!(URL)).rejects.toMatchObject({ code: 'wait' })
+})
+
+test('Without Redis each of 1,100 accounts has a count that stays.', async () => {
+  vi.spyOn(console, 'error').mockImplementation(() => {}) // the log
+  const side = otherSide()
+  const hourly = { ...policy('local'), algorithm: 'token-bucket', limit: 1, window: '1h' } as const
+  const [call] = stack.processes(1, side, {
+    policies: [{ ...hourly, key: 'header:x-account' }],
+    wait: '1ms',
+  })
+  for (const _ of [1, 2]) {
+    const accounts = Array.from({ length: 1_100 }, (_, index) => `${index}`)
+    for (const account of accounts)
+      await call!(URL, { headers: { 'X-Account': account } }).catch(() => {})
+  }
+  expect(side.received).toHaveLength(1_100)
 })

@@ -1,9 +1,5 @@
 import { expect, test } from 'vitest'
-import {
-  type OutboundOptions,
-  outbound,
-  TurnSubject,
-} from '../../../../src/features/outbound/index.ts'
+import { type OutboundOptions, outbound } from '../../../../src/features/outbound/index.ts'
 import { durableObjects } from '../../../../src/stores/durable-objects/index.ts'
 import { memoryObjects } from '../../../support/memory-objects.ts'
 import { otherSide } from '../../../support/outbound.ts'
@@ -12,11 +8,8 @@ const URL = 'https://api.example.com/'
 const spaced = { name: 'spaced', algorithm: 'gcra', limit: 10, window: '1s' } as const
 const slots = { name: 'open', algorithm: 'concurrency', limit: 1, window: '1m' } as const
 
-function isolates(
-  count: number,
-  policies: OutboundOptions['policies'],
-  { objects } = memoryObjects(TurnSubject),
-) {
+function isolates(count: number, policies: OutboundOptions['policies']) {
+  const { objects } = memoryObjects()
   const side = otherSide()
   const calls = Array.from({ length: count }, () =>
     outbound(side.fetch, {
@@ -42,17 +35,10 @@ test('Slots and cooldowns are those of the object.', async () => {
   const { side, calls } = isolates(2, [{ ...spaced, limit: 1000 }, slots])
   const open = await calls[0]!(URL)
   const waiting = calls[1]!(URL)
-  await expect.poll(async () => (await calls[0]!.status()).slotsAhead).toBe(2)
+  await expect.poll(async () => (await calls[1]!.status()).slotsAhead).toBe(2)
   side.answers.push(new Response('', { status: 429, headers: { 'Retry-After-Ms': '200' } }))
   await open.text()
   expect((await waiting).status).toBe(200)
   expect(side.received).toHaveLength(3)
   expect(side.received[2]!.at - side.received[1]!.at).toBeGreaterThanOrEqual(200)
-})
-
-test('The class without turns is an error that names the right one.', async () => {
-  const deny = { ...spaced, onStoreError: 'deny' as const }
-  const { calls } = isolates(1, [deny], memoryObjects())
-  const { cause } = await calls[0]!(URL).catch((error) => error)
-  expect(cause.message).toContain('export TurnSubject of sluice/outbound as SluiceSubject')
 })

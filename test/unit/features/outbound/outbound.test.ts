@@ -179,7 +179,7 @@ test('Slots bound the calls in flight, and the next call goes when a body has en
   const [first, second] = stack.processes(2, side, { policies: [generous, slots] })
   const response = await first!(URL, { method: 'POST', body: '1' })
   const waiting = second!(URL, { method: 'POST', body: '2' })
-  await expect.poll(async () => (await first!.status()).slotsAhead).toBe(2)
+  await expect.poll(async () => (await second!.status()).slotsAhead).toBe(2)
   expect(side.received).toHaveLength(1)
   expect(await response.text()).toBe('ok')
   expect(await (await waiting).text()).toBe('ok')
@@ -288,4 +288,114 @@ test('A 503 with Retry-After is returned, since the other side may have acted, a
   expect((await call(URL, { method: 'POST', body: 'order' })).status).toBe(503)
   expect((await call.status()).coolingMs).toBeGreaterThan(0)
   expect(side.received).toHaveLength(1)
+})
+
+test('Calls of other processes that wait already are not sent before the end of a cooldown.', async () => {
+  const side = otherSide()
+  // Of a burst of six calls, the first one gets a 429 while the others wait for turns 200 ms apart.
+  const calls = stack.processes(6, side, { policies: [{ ...spaced, limit: 5 }] })
+  let answer = (_: Response) => {}
+  side.answers.push(() => new Promise((resolve) => (answer = resolve)))
+  const all = [calls[0]!(URL)]
+  await expect.poll(() => side.received.length).toBe(1)
+  all.push(...calls.slice(1).map((call) => call(URL)))
+  const waiting = async () => Promise.all(calls.map((call) => call.status()))
+  await expect.poll(async () => (await waiting()).filter((one) => one.waiting === 1).length).toBe(5)
+  const refusedAt = Date.now()
+  answer(new Response('', { status: 429, headers: { 'Retry-After-Ms': '900' } }))
+  // A call whose turn comes while the 429 is on its way is sent.
+  expect((await Promise.all(all)).map(({ status }) => status)).toEqual(all.map(() => 200))
+  const during = side.received.slice(1).filter(({ at }) => at < refusedAt + 900)
+  expect(during.length).toBeLessThanOrEqual(1)
+  expect(during.every(({ at }) => at < refusedAt + 150)).toBe(true)
+})
+
+test('Of two cooldowns that are told at once, the longer one counts.', async () => {
+  const side = otherSide()
+  const [first, second] = stack.processes(2, side, { policies: [generous], wait: '100ms' })
+  const refusal = (after: string) =>
+    new Response('', { status: 429, headers: { 'Retry-After': after } })
+  let answers: ((response: Response) => void)[] = []
+  for (const _ of [1, 2])
+    side.answers.push(() => new Promise((resolve) => (answers = [...answers, resolve])))
+  const both = [first!(URL), second!(URL)]
+  await expect.poll(() => answers.length).toBe(2)
+  answers[0]!(refusal('60'))
+  await both[0]
+  answers[1]!(refusal('5'))
+  await both[1]
+  expect((await second!.status()).coolingMs).toBeGreaterThan(50_000)
+})
+
+test('An operator lists and lifts a cooldown, and all processes send again.', async () => {
+  const side = otherSide()
+  const [first, second, operator] = stack.processes(3, side, { policies: [generous], wait: '1s' })
+  side.answers.push(new Response('', { status: 429, headers: { 'Retry-After': '3600' } }))
+  expect((await first!(URL)).status).toBe(429)
+  await expect(second!(URL)).rejects.toMatchObject({ code: 'wait' })
+  const [cooldown] = await operator!.cooldowns.list()
+  expect(cooldown!.coolingMs).toBeGreaterThan(3_500_000)
+  expect(await operator!.cooldowns.lift()).toMatchObject([{ subject: cooldown!.subject }])
+  expect(await operator!.cooldowns.list()).toEqual([])
+  expect((await operator!(URL)).status).toBe(200)
+  expect((await second!.status()).coolingMs).toBe(0)
+})
+
+test('A lift for one account leaves the cooldowns of the others.', async () => {
+  const { call, side } = one({ policies: [{ ...generous, key: 'header:x-account' }], wait: '1s' })
+  const as = (account: string) => ({ headers: { 'X-Account': account } })
+  for (const account of ['a', 'b']) {
+    side.answers.push(new Response('', { status: 429, headers: { 'Retry-After': '60' } }))
+    expect((await call(URL, as(account))).status).toBe(429)
+  }
+  expect(await call.cooldowns.list()).toHaveLength(2)
+  expect(await call.cooldowns.lift(URL, as('a'))).toHaveLength(1)
+  expect((await call.status(URL, as('a'))).coolingMs).toBe(0)
+  expect((await call(URL, as('a'))).status).toBe(200)
+  await expect(call(URL, as('b'))).rejects.toMatchObject({ code: 'wait' })
+})
+
+test('A call that waits for the slot of one account delays no call of another one.', async () => {
+  const slots = { name: 'open', algorithm: 'concurrency', limit: 1, window: '1m' } as const
+  const { call, side } = one({ policies: [{ ...slots, key: 'header:x-account' }], wait: '5s' })
+  const as = (account: string) => call(URL, { headers: { 'X-Account': account } })
+  const [ofA, ofB] = [await as('a'), await as('b')]
+  const waitingA = as('a')
+  const waitingB = as('b')
+  await expect.poll(async () => (await call.status()).waiting).toBe(2)
+  await ofB.text()
+  await (await waitingB).text() // the call of a still has its slot
+  expect(side.received).toHaveLength(3)
+  await ofA.text()
+  await (await waitingA).text()
+})
+
+test('Units that calls do not use go to those that wait.', async () => {
+  const tokens = {
+    name: 'tokens',
+    algorithm: 'token-bucket',
+    limit: 100,
+    window: '1s',
+    cost: { usage: 'usage.total_tokens', otherwise: 50, max: 50 },
+  } as const
+  const { call, side } = one({ policies: [tokens], use: [bodies()], wait: '10s' })
+  side.answers = Array.from({ length: 20 }, () => Response.json({ usage: { total_tokens: 5 } }))
+  const begun = Date.now()
+  // They reserve 1,000 tokens, which is 9 s more than the burst, and use 100.
+  await Promise.all(Array.from({ length: 20 }, async () => (await call(URL)).text()))
+  expect(Date.now() - begun).toBeLessThan(5_000)
+})
+
+test('What the other side has less is charged once, also if many responses tell it at once.', async () => {
+  const hourly = { ...generous, limit: 100, window: '1h' } as const
+  const tasks: Promise<unknown>[] = []
+  const { call, side } = one({ policies: [hourly], waitUntil: (task) => void tasks.push(task) })
+  const headers = { RateLimit: '"default";r=10;t=9', 'RateLimit-Policy': '"default";q=100;w=3600' }
+  side.answers = Array.from({ length: 10 }, () => new Response('ok', { headers }))
+  await Promise.all(Array.from({ length: 10 }, () => call(URL)))
+  await Promise.all(tasks)
+  // 10 units are left, of 90. One more may have begun to flow back.
+  const codes = await Promise.all(Array.from({ length: 14 }, () => call(URL).catch((e) => e.code)))
+  const late = codes.filter((code) => code === 'wait').length
+  expect([3, 4]).toContain(late)
 })
