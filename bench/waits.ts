@@ -1,4 +1,5 @@
 /** `npx node bench/waits.ts`: 64 requests of one key that wait, at 1, 4 and 16 isolates. Prints a table. */
+import { setTimeout } from 'node:timers/promises'
 import { startBridge, startRedis } from 'sluice-upstash-bridge'
 import { slidingLog } from '../src/features/sliding-log/index.ts'
 import { turns } from '../src/features/turns/index.ts'
@@ -58,13 +59,14 @@ async function measure(algorithm: Algorithm, isolates: number, env: object, stor
   const passed: Passed[] = []
   const begin = async (index: number) => {
     const isolate = index % isolates
+    await setTimeout(2 * index) // or all requests of an isolate come in one batch, before those of the others
     const request = new Request('http://localhost/')
     const { allowed, decision, headers } = await all[isolate]!.check(request, { env })
     if (!allowed || decision.fallback) throw new Error(`refused: ${decision.reason}`)
     passed.push({ isolate, at: decision.decidedAt!, hasWaited: headers.has('server-timing') })
-    return passed.length
+    return decision.decidedAt!
   }
-  const places = await Promise.all(Array.from({ length: REQUESTS }, (_, index) => begin(index)))
+  const times = await Promise.all(Array.from({ length: REQUESTS }, (_, index) => begin(index)))
   const waited = passed.filter(({ hasWaited }) => hasWaited)
   return {
     waited: waited.length,
@@ -72,7 +74,7 @@ async function measure(algorithm: Algorithm, isolates: number, env: object, stor
     // A request that passes at once has asked once.
     asks: (sent.asks - (REQUESTS - waited.length)) / waited.length,
     calls: sent.calls / waited.length,
-    disorder: places.filter((place, index) => place < (places[index - isolates] ?? 0)).length,
+    disorder: times.filter((at, index) => at < (times[index - isolates] ?? 0)).length,
     jain: jain(waited.slice(0, waited.length / 2), isolates),
   }
 }
