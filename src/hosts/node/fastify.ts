@@ -23,6 +23,9 @@ interface ReplyOfFastify {
   code(status: any): any
   // biome-ignore lint/suspicious/noExplicitAny: as above
   send(body: any): any
+  hijack(): unknown
+  /** Calls back when the response has ended or its connection has closed. */
+  then(ended: () => void, failed: (error: unknown) => void): unknown
 }
 
 /** The parts of a Fastify instance that the plugin uses. */
@@ -73,8 +76,10 @@ export function fastifyRateLimiter<Context = any>(
       request.rateLimit = decision
     }
     const usesBodies = readsBodies(options)
-    const passes = await serve(sluice, request.raw, outgoing, request, decided, usesBodies)
-    return passes ? undefined : reply // Fastify waits for a reply that a hook returns, and runs no handler.
+    if (await serve(sluice, request.raw, outgoing, request, decided, usesBodies)) return
+    await reply
+    // If the client has left before the response was sent, Fastify runs the handler after all.
+    reply.hijack()
   }
 
   async function rateLimiter(instance: InstanceOfFastify) {

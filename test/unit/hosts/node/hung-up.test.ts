@@ -472,3 +472,37 @@ test('In Hono, a client that has left before the limiter runs causes no error, a
   expect(await ended.promise).toBe(499)
   expect([errors, runs]).toEqual([[], 0])
 })
+
+test.each([
+  ['before the limiter runs', 'onRequest'],
+  ['while a hook delays its refusal', 'onSend'],
+])('In Fastify, no handler runs for a client that leaves %s.', async (_, hook) => {
+  const arrived = Promise.withResolvers<void>()
+  const left = Promise.withResolvers<void>()
+  const runs: string[] = []
+  const open = await opening(async () => {
+    const app = fastify()
+    app.addHook(hook as 'onRequest', async ({ url }) => {
+      if (url !== '/leaves') return
+      arrived.resolve()
+      await left.promise
+    })
+    const single = { name: 'single', algorithm: 'fixed-window', limit: 1, window: '1h' } as const
+    await app.register(fastifyRateLimiter(configOf({ policies: [single] })))
+    app.get('/*', async ({ url }) => {
+      runs.push(url)
+      return 'ok'
+    })
+    await app.ready()
+    return app.server
+  })
+  expect(await send(await open('/first'), false)).toBe(200)
+  const opened = await open('/leaves')
+  send(opened, false)
+  await arrived.promise
+  opened.client.destroy()
+  await vi.waitUntil(() => opened.served.closed)
+  left.resolve()
+  expect(await send(await open('/last'), false)).toBe(429)
+  expect(runs).toEqual(['/first'])
+})
