@@ -415,8 +415,8 @@ const clientMutants: Mutant[] = [
   ),
   adapters('serve')(
     'an app that has answered is asked to answer again',
-    ' || response.headersSent) return false',
-    ') return false',
+    'if (response.headersSent) return false',
+    '',
     'responses',
   ),
   adapters('serve')(
@@ -618,7 +618,12 @@ const apiMutants: Mutant[] = [
     'auth',
   ),
   api('decide')('a refusal has the status 200', 'decision.allowed ? 200 : 429', '200', 'decide'),
-  api('decide')('a peek takes', "mode = 'take' }, matched }", 'mode: _ }, matched }', 'decide'),
+  api('decide')(
+    'a peek takes',
+    '{ matched, mode, waitMs',
+    "{ matched, mode: 'take', waitMs",
+    'decide',
+  ),
   api('idempotency')(
     'a key does not depend on the policies',
     'JSON.stringify([body, policies])',

@@ -320,8 +320,8 @@ export const limiterMutants: Mutant[] = [
   ),
   settling(
     'refunds responses that count',
-    'if (!counts(policy, status)) return 0',
-    'if (counts(policy, status)) return 0',
+    'response && !counts(policy, response.status)',
+    'response && counts(policy, response.status)',
     'settle',
   ),
   settling(

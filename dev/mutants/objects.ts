@@ -81,12 +81,7 @@ export const objectsMutants: Mutant[] = [
     "'take'",
     'decide',
   ),
-  decide(
-    'a ban does not refuse its request',
-    'fits && rest === 0)\n  // The waits',
-    'fits)\n  // The waits',
-    'decide',
-  ),
+  decide('a ban does not refuse its request', '=> fits && rest === 0)', '=> fits)', 'decide'),
   decide('a refusal during a ban counts', 'fits || rest > 0) continue', 'fits) continue', 'decide'),
   storedParts(
     'deletes rows that have not expired',

@@ -36,8 +36,8 @@ export const siteMutants: Mutant[] = [
   ownTime('the clock of the page stays that of the traffic', '    Date.now = now\n', '', 'engine'),
   simulate(
     'a turn is over when the traffic ends',
-    'while (inFlight.length > 0) await finishNext()',
-    'for (const { finish } of inFlight) await finish()',
+    '    await passTo(Number.POSITIVE_INFINITY)\n    await Promise.all(all)\n',
+    '',
     'engine',
   ),
   figures(
@@ -48,8 +48,8 @@ export const siteMutants: Mutant[] = [
   ),
   simulate(
     'responses end after the requests of the same time',
-    'while (Math.min(nextEnd(), sampleAt) <= ms) {',
-    'while (Math.min(nextEnd(), sampleAt) < ms) {',
+    'if (next > ms || ',
+    'if (next >= ms || ',
     'engine',
   ),
   simulate(

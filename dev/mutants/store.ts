@@ -251,8 +251,8 @@ export const storeMutants: Mutant[] = [
   ),
   script(
     'a log with a limit of an operator has no record',
-    'if (limit.override || penaltyOf(request, limit))',
-    'if (penaltyOf(request, limit))',
+    'if (limit.override || penaltyOf(request, limit) || ',
+    'if (penaltyOf(request, limit) || ',
     'script',
   ),
   script(
@@ -728,8 +728,8 @@ export const storeMutants: Mutant[] = [
   ),
   local(
     'forgets a ban for smaller costs',
-    'Math.max(state.bannedForMs ?? 0, refused ? state.retryAfterMs! : 0)',
-    'refused ? state.retryAfterMs! : 0',
+    'Math.max(state.bannedForMs ?? 0, refusedMs)',
+    'refusedMs',
     'local-replies',
   ),
   local(

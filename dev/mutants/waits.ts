@@ -111,12 +111,7 @@ export const waitsMutants: Mutant[] = [
     'laws',
   ),
   wait('a repeated call waits again', '!reply.replayed && !(await', '!(await', 'edges'),
-  wait(
-    'without room a request waits',
-    'turnMs === undefined || guest.isFull',
-    'turnMs === undefined',
-    'turns',
-  ),
+  wait('without room a request waits', 'guest.isFull ? undefined : turnOf(', 'turnOf(', 'turns'),
   room(
     'a request that asks has no place in the room',
     'if (!full) guests.add(guest)',
