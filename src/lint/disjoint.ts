@@ -74,7 +74,11 @@ function segmentsOf(pattern: string): (string | undefined)[] {
     })
 }
 
+/** A segment `.` or `..` of a pattern is none of a path. */
+const hasDots = (pattern: string) => /\/\.\.?(?:\/|$)/.test(pattern)
+
 function pathsMeet(one: string, other: string): boolean {
+  if (hasDots(one) || hasDots(other)) return true
   const [ones, others] = [segmentsOf(one), segmentsOf(other)]
   const shared = Math.min(ones.length, others.length)
   for (let index = 0; index < shared; index += 1) {

@@ -29,7 +29,9 @@ export const largeLease: PolicyRule = (policy, at) => {
 /** Finds a ban that ends while the limit itself still refuses. The units of a token bucket come back before the end of its window. */
 export const shortBan: PolicyRule = (policy, at, facts) => {
   const { name, penalty, algorithm, windowMs } = policy
-  if (!penalty || writtenOf(policy, facts).penalty === 'manual') return []
+  const written = writtenOf(policy, facts).penalty
+  // A ban without a unit has a finding of its own.
+  if (!penalty || written === 'manual' || typeof written?.ban === 'number') return []
   const isWindow = algorithm !== 'token-bucket' && algorithm !== 'concurrency'
   if (!isWindow || penalty.banMs >= windowMs) return []
   return {

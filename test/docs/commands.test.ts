@@ -16,6 +16,10 @@ const NOT_RUN: [command: RegExp, reason: string][] = [
   [/^curl -X PUT "\$API\//, 'A deployed Worker and the whole digest, which the page shortens.'],
   [/^curl -o access\.log /, 'The network. The same log is in test/cli/replay/logs.'],
   [/^npm ci && npm start$/, 'CI installs with npm ci. test/cli/start.test.ts runs npm start.'],
+  [
+    /^npx sluice verify localhost:3000 --path /,
+    'An app with these paths. test/cli/verify-client.test.ts and test/worker/verify send such requests.',
+  ],
   [/^git clone <URL /, 'The URL of the repository.'],
   [
     /^cd my-app && npm install \.\.\/sluice\//,

@@ -17,7 +17,7 @@ const findings = [
 /** The codes of the findings in the fields of a configuration. An example leaves out the origin, unless it is about the origin. */
 function codesOf(example: string, code: string): string[] {
   const [options, ...others] = example.split('// beside\n').map((fields) => ({
-    ...(code !== 'no-origin' && { origin: 'zone' }),
+    ...(!['no-origin', 'wait-of-calls'].includes(code) && { origin: 'zone' }),
     ...(!fields.includes('policies:') && { policies }),
     ...evaluate(`return {${fields}}`),
   }))

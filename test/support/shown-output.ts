@@ -6,7 +6,7 @@ const stable = (text: string) =>
   text
     .replace(/;t=[1-9]\d*/g, ';t=N')
     .replace(
-      /\b(in|after|for|another|within|Retry-After) (?:[1-9]\d*|\d+\.\d+) ?(ms|s)\b/g,
+      /\b(in|after|for|another|within|Retry-After) (?:[1-9]\d*|\d+\.\d+) ?(ms|s|seconds?|minutes?|hours?)\b/g,
       '$1 N $2',
     )
     .replace(/("(?:retryAfter|resetAfter|nextAfter|bannedFor)Ms": ?)[1-9]\d*/g, '$1"N"')

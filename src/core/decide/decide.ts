@@ -10,7 +10,14 @@ import { conclude, decisionOf } from './conclude.ts'
 import type { DenialCache } from './denial-cache.ts'
 import { limitsOf, type PolicyLimit } from './limit.ts'
 import type { Meter } from './observer.ts'
-import type { Answer, DecideOptions, LimiterParts, Outcome, Pending, Question } from './question.ts'
+import type {
+  DecideOptions,
+  LimiterParts,
+  Outcome,
+  Pending,
+  Question,
+  StoreAnswer,
+} from './question.ts'
 import { dependsOnResponse } from './settle.ts'
 
 function matchesIn({ policies }: Matched): Match[] {
@@ -144,7 +151,7 @@ async function ask(
   parts: LimiterParts,
   options: DecideOptions,
   ticket: Ticket | undefined,
-): Promise<Answer> {
+): Promise<StoreAnswer> {
   const deadlineMs = deadlineOf(pending.limits, 1, options.spentMs)
   const meter = parts.observed?.observer.measure()
   const requests = ticket ? withTicket(pending, ticket) : pending.requests
@@ -166,7 +173,7 @@ const withTicket = ({ requests: [first, ...others] }: Pending, ticket: Ticket) =
  */
 const again =
   (pending: Pending, parts: LimiterParts, options: DecideOptions, ticket: Ticket, place: string) =>
-  (n: number): Promise<Answer> => {
+  (n: number): Promise<StoreAnswer> => {
     const { idempotency, ...own } = { ...options, spentMs: 0 }
     const keyed = idempotency && { ...idempotency, key: `${idempotency.key}~${place}${n}` }
     return ask(pending, parts, keyed ? { ...own, idempotency: keyed } : own, ticket)

@@ -40,24 +40,24 @@ export interface Waiting {
     parts: LimiterParts,
     options: DecideOptions,
     index: number,
-  ): Waiter | undefined
+  ): WaitingRequest | undefined
   /** Returns a store that wakes those who wait when units come back. */
   watch(store: Store): Store
 }
 
 /** A request that may wait. */
-export interface Waiter {
+export interface WaitingRequest {
   /** Its place in the lines of its limits. Each call of the store needs it. */
   ticket: Ticket
   /**
    * Waits while only the lines of its limits refuse the request.
    * @param again asks the store again, for the n-th time
    */
-  wait(first: Answer, again: (n: number) => Promise<Answer>): Outcome | Promise<Outcome>
+  wait(first: StoreAnswer, again: (n: number) => Promise<StoreAnswer>): Outcome | Promise<Outcome>
 }
 
 /** The answer of the store to a question. */
-export interface Answer {
+export interface StoreAnswer {
   reply: StoreReply
   outcome: Outcome
 }

@@ -54,7 +54,7 @@ class SeriesSet {
 const keyOf = ({ policy, outcome, decidedBy }: Pick<Series, 'policy' | 'outcome' | 'decidedBy'>) =>
   `${outcome} ${decidedBy} ${policy}`
 
-type Use = Pick<StoreUsage, 'calls' | 'billedCommands'>
+type CallCounts = Pick<StoreUsage, 'calls' | 'billedCommands'>
 
 /** The counts of one span of time. */
 class Span {
@@ -84,7 +84,7 @@ class Span {
 
   call({ ms, code, billedCommands }: StoreCall, isOperators: boolean): void {
     const { errors, latency } = this.#store
-    const parts: Use[] = [this.#store]
+    const parts: CallCounts[] = [this.#store]
     if (isOperators) {
       this.#store.operators ??= { calls: 0, billedCommands: 0 }
       parts.push(this.#store.operators)

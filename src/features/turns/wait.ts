@@ -2,7 +2,7 @@
 import type { Store, StoreRequest, StoreState, Ticket } from '../../core/connection/store.ts'
 import type { PolicyLimit } from '../../core/decide/limit.ts'
 import type { StoreUse } from '../../core/decide/observer.ts'
-import type { Answer, Outcome, Pending, Waiting } from '../../core/decide/question.ts'
+import type { Outcome, Pending, StoreAnswer, Waiting } from '../../core/decide/question.ts'
 import { REFUND_MS } from '../../core/decide/settle.ts'
 import { withChanged } from '../../core/respond/own-fields.ts'
 import type { WaitingRoom } from './room.ts'
@@ -34,7 +34,10 @@ export const createWaiting = (room: WaitingRoom): Waiting => ({
       options.waitUntil?.(leaving)
     }
 
-    async function wait(first: Answer, again: (n: number) => Promise<Answer>): Promise<Outcome> {
+    async function wait(
+      first: StoreAnswer,
+      again: (n: number) => Promise<StoreAnswer>,
+    ): Promise<Outcome> {
       const closed = options.closed ?? (request && abortOf(request.signal))
       let [{ reply, outcome }, use, waitedMs] = [first, first.outcome.use, 0]
       let planned: number | undefined

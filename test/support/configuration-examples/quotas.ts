@@ -47,7 +47,7 @@ export const quotas: Scenarios = {
     ]) {
       expect([spelling, await statuses(1, `POST ${spelling}`)]).toEqual([spelling, [429]])
     }
-    for (const other of ['/%256Cogin', '/login.php', '/login%00', '/login%20', '/log%C3%ADn']) {
+    for (const other of ['/%256Cogin', '/login.php', '/log%C3%ADn']) {
       const { status, policy } = await send(`POST ${other}`)
       expect([other, status, policy]).toEqual([other, 200, undefined])
     }

@@ -15,7 +15,7 @@ const config = (changes: Changes = {}, rest: Partial<ConfigOptions> = {}): Confi
   ...rest,
 })
 
-const penalty = { after: 3, within: '1m', ban: '10s' } as const
+const penalty = { after: 3, within: '1m', ban: '1h' } as const
 
 test.each<[field: string, first: Changes, second: Changes, there: string, here: string]>([
   ['limit', {}, { limit: 5 }, '100', '5'],

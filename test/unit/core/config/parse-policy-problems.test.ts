@@ -7,7 +7,7 @@ const PATH = 'a path like "/login", "/users/:id" or "/api/*"'
 const VALUES = 'an object of names and values like { "x-plan": "free" }'
 const NAME = 'a name of up to 64 letters, digits, "_", "." or "-", starting with a letter or digit'
 const FIELDS =
-  'one of the fields host, path, method, header, body, country, ip, query, asn, verifiedBot, ja4, botScore, not'
+  'one of the fields host, path, method, header, body, country, ip, query, jwt, apiKey, asn, verifiedBot, ja4, botScore, not'
 const HOST = 'a host like "api.example.com" or "*.example.com"'
 const DURATION = 'a duration like "10s", or whole milliseconds'
 const SLOT = 'no value (a slot is released when its request ends)'

@@ -188,6 +188,11 @@ describe('a path with several readings', () => {
           const { keys } = await quotas({}, path, {}, byId)
           const ids = readings(pathname.toLowerCase()).flatMap((one) => pattern(one)?.id ?? [])
           const named = [...new Set(ids.map((id) => id.toLowerCase()))]
+          // A path with more readings is unreadable, and shares one quota with all such paths.
+          if (readings(pathname.toLowerCase()).length > 16) {
+            expect(keys.flat()).toEqual([undefined])
+            return
+          }
           expect(keys.flat().toSorted()).toEqual(named.toSorted())
           // An origin that routes raw segments, such as Express, uses the third segment as the id.
           const [, users, id, below] = pathname.split('/')
