@@ -19,6 +19,20 @@ export function strip(
 
 export const trimmed = (text: string): string => strip(text, isBlank)
 
+/**
+ * The text of a header field. The Fetch API reads each byte as a character, and most origins read the bytes as UTF-8. Those that are not
+ * UTF-8 stay characters.
+ */
+export function textOfField(value: string): string {
+  if (/^[ -~]*$/.test(value) || /[^\0-\xff]/.test(value)) return value
+  try {
+    const bytes = Uint8Array.from(value, (character) => character.charCodeAt(0))
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    return value
+  }
+}
+
 /** Accents of Latin, Greek and Cyrillic letters, and characters without a form. */
 const IGNORED = /[\u0300-\u036f\p{Cc}\p{Default_Ignorable_Code_Point}]/gu
 

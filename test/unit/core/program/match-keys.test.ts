@@ -43,6 +43,11 @@ describe('a partition key', () => {
   test.each<[PolicyOptions['key'], string, Record<string, string>, string | undefined]>([
     ['header:X-A', '/', { 'x-a': ' b ' }, 'b'],
     ['header:X-A', '/', { 'x-a': 'B' }, 'b'],
+    // The bytes of UTF-8, as the Fetch API reads them.
+    ['header:X-A', '/', { 'x-a': '\xef\xbc\xa1\xc3\xa9\xc2\xa0' + 'b' }, 'ae b'],
+    ['header:X-A', '/', { 'x-a': '\xe9b' }, 'eb'],
+    ['cookie:sid', '/', { cookie: 'sid=a\xc3\xa9b' }, 'aeb'],
+    ['cookie:sid', '/', { cookie: 'sid=a%C3%A9b' }, 'aeb'],
     ['header:X-A', '/', { 'x-a': 'b', x_a: 'c' }, undefined],
     ['header:X-A', '/', { 'x-a': 'b', 'x.a': 'c' }, undefined],
     ['header:X-A', '/', { 'x!a': 'c' }, undefined],
