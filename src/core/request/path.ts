@@ -13,7 +13,8 @@ export const normalizePath = (path: string): string => spellings(path)[0]!
  * segment. For example `/api/x%2F..%2F..` and `/api/..;` are `/` for some origins and below
  * `/api` for others. PHP's `parse_url` and `new URL(target, base)` take `//a/login` for the path `/login` of the host `a`. Fastify before 5 ends the path at the
  * first `;`. The `$` of a regular expression also matches before a line feed at the end of a path, some origins trim a path, and Caddy ignores dots
- * and spaces at its end, as file systems of Windows do.
+ * and spaces at its end, as file systems of Windows do. CGI, PHP and ASP.NET run `/login.php` for `/login.php/x` with the rest as `PATH_INFO`
+ * (RFC 3875, 4.1.5), which is the path for the routers of Symfony, Laravel and WordPress: `/index.php/login` is `/login`.
  * @param sent the path as it was sent, where a router such as Hono's may read it before `.`, `..` and `\` are resolved
  * @returns the normalized path first
  */
@@ -23,7 +24,25 @@ export function readings(path: string, sent = path): string[] {
   const others = path.includes(';') ? [path.split(';', 1)[0]!] : []
   if (path.startsWith('//')) others.push(path.replace(/^\/+[^/]*\/?/, '/'))
   all.push(...others.map(normalizePath))
-  return [...new Set(all.flatMap((one) => [one, strip(one, endsPath) || '/']))]
+  return [...new Set(all.flatMap(byPrograms).flatMap((one) => [one, strip(one, endsPath) || '/']))]
+}
+
+/** The end of a segment that names a program, before other segments. */
+const PROGRAM = /\.(?:php\d?|phtml|f?cgi|pl|aspx?|ashx|cfm)(?=\/)/gi
+
+/** So many programs in a path make it unreadable. */
+const MAX_PROGRAMS = 16
+
+/** The path, and for each program in it: the program, what follows it, and the path without it. */
+function byPrograms(path: string): string[] {
+  const all = [path]
+  if (!path.includes('.')) return all
+  for (const { 0: extension, index } of [...path.matchAll(PROGRAM)].slice(0, MAX_PROGRAMS)) {
+    const end = index + extension.length
+    const rest = path.slice(end)
+    all.push(path.slice(0, end), rest, path.slice(0, path.lastIndexOf('/', index)) + rest)
+  }
+  return all
 }
 
 const endsPath = (character: string, isBefore: boolean) =>

@@ -43,6 +43,24 @@ describe('a path with several readings', () => {
     }
   })
 
+  test('A path below a program is a path of the program, and what follows is a path of its router.', async () => {
+    const policies = [
+      { name: 'form', ...base, match: { path: '/wp-login.php' } },
+      { name: 'login', ...base, match: { path: '/login' } },
+      { name: 'rest', ...base },
+    ]
+    const allow = { path: '/wp-login.php/*', policies: 'rest' }
+    const match = createMatcher({ policies, allow, deny: { path: '/admin/*' } })
+    const applied = async (path: string) =>
+      (await match(path)).policies.filter(isMatch).map(({ policy }) => policy.name)
+    expect(await applied('/wp-login.php/x')).toEqual(['form', 'rest'])
+    expect(await applied('/wp-login.php%2Fx')).toEqual(['form', 'rest'])
+    expect(await applied('/index.php/login')).toEqual(['login', 'rest'])
+    expect(await applied('/x/index.php/login')).toEqual(['login', 'rest'])
+    expect(await match('/index.php/admin/x')).toMatchObject({ denied: { by: 'deny[0]' } })
+    expect(await applied('/v1.2/login')).toEqual(['rest'])
+  })
+
   test('A path with more than sixteen readings is unreadable: each policy with a path applies, in one shared quota, and no entry of allow.', async () => {
     const path = '/users/8;y;y%3b/%2f%2f%2f..%5C%2f%2f/%2e;y//a%20'
     expect(readings(path).length).toBeGreaterThan(16)
@@ -185,6 +203,7 @@ describe('a path with several readings', () => {
       await fc.assert(
         fc.asyncProperty(paths, async (path) => {
           const { pathname } = new URL(path, 'https://www.example.com')
+          fc.pre(readings(pathname).length <= 16)
           const { keys } = await quotas({}, path, {}, byId)
           const ids = readings(pathname.toLowerCase()).flatMap((one) => pattern(one)?.id ?? [])
           const named = [...new Set(ids.map((id) => id.toLowerCase()))]
