@@ -31,7 +31,7 @@ export interface ClientOptions {
   token: string
   /**
    * The time limit of a call, in ms. Defaults to 1000. A call whose asks have `waitMs` may take so much longer. Other calls tell the API to wait
-   * for at most half of this time.
+   * for at most half of this time, all calls for one list together.
    */
   deadlineMs?: number
   /**
@@ -115,9 +115,9 @@ export function createClient(options: ClientOptions): ApiClient {
     }
   }
 
-  async function list(asks: Ask[], options: CallOptions, deadline: AbortSignal) {
+  async function list(asks: Ask[], shareMs: number, options: CallOptions, deadline: AbortSignal) {
     try {
-      const body = asks.map((ask) => withWait(sent(ask), deadlineMs))
+      const body = asks.map((ask) => withWait(sent(ask), shareMs))
       const answers = await call('decide', body, options, deadline)
       if (!Array.isArray(answers) || answers.length !== asks.length) throw notTheApi()
       return answers.map(decisionOf)
@@ -136,7 +136,9 @@ export function createClient(options: ClientOptions): ApiClient {
       const { idempotencyKey: key } = options
       // Each list is another body, which needs another key.
       const own = key !== undefined && index > 0 && { idempotencyKey: `${key}.${index + 1}` }
-      decisions.push(...(await list(part, { ...options, ...own }, deadline)))
+      decisions.push(
+        ...(await list(part, deadlineMs / parts.length, { ...options, ...own }, deadline)),
+      )
     }
     return decisions
   }

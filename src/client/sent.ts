@@ -23,6 +23,7 @@ export function sent(ask: Ask): Ask {
 /**
  * Tells the API to answer in time: an ask that does not say how long it waits takes at most half of the deadline. Without an answer in time
  * `onError: 'allow'` would let every request pass that waits.
+ * @param deadlineMs the part of the deadline that this call may take
  */
 export function withWait(ask: Ask, deadlineMs: number): Ask {
   const waitMs = Math.floor(deadlineMs / 2)

@@ -259,3 +259,20 @@ test('A client with a short deadline tells the API to answer in time, and gives 
   expect(bodies).toEqual([ask, { ...ask, waitMs: 150 }, { ...ask, waitMs: 5_000 }])
   expect(waiting.allowed).toBe(true)
 })
+
+test('The calls for one list share the deadline, so each of them waits for a part of it.', async () => {
+  const waits: unknown[] = []
+  const api = createClient({
+    url: 'https://limits.example.com',
+    token: 'a-token-of-the-decision-api',
+    deadlineMs: 1_000,
+    onError: 'deny',
+    fetch: async (_, { body }) => {
+      const asks = JSON.parse(String(body)) as { waitMs?: number }[]
+      waits.push(...new Set(asks.map(({ waitMs }) => waitMs)))
+      return Response.json(asks.map(() => ({ allowed: true, reason: 'within-limit', limits: [] })))
+    },
+  })
+  await api.decide(Array.from({ length: 250 }, () => ({ policy: 'per-user', key: 'a' })))
+  expect(waits).toEqual([166, 166, 166])
+})
