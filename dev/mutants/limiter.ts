@@ -189,8 +189,8 @@ export const limiterMutants: Mutant[] = [
   ),
   fallback(
     'loses the charge in the local store',
-    'state && isCharged ? { by: own, localAt: decidedAt } : { by: own }',
-    '{ by: own }',
+    '...(state && isCharged && { localAt: decidedAt })',
+    '',
     'decide',
   ),
   fallback(

@@ -111,7 +111,12 @@ export const waitsMutants: Mutant[] = [
     'laws',
   ),
   wait('a repeated call waits again', '!reply.replayed && !(await', '!(await', 'edges'),
-  wait('without room a request waits', 'guest.isFull ? undefined : turnOf(', 'turnOf(', 'turns'),
+  wait(
+    'without room a request waits',
+    'guest.isFull\n          ? undefined\n          : turnOf(',
+    'turnOf(',
+    'turns',
+  ),
   room(
     'a request that asks has no place in the room',
     'if (!full) guests.add(guest)',
