@@ -123,8 +123,8 @@ test('The fields of a request that has waited are those of the time at which it 
 })
 
 test('A policy without a wait refuses at once, and the request takes no place.', async () => {
-  const strict = { name: 'strict', limit: 1, window: '1h', key: 'global' } as const
-  const [check] = isolates(1, [{ ...spaced, limit: 1, window: '10s', wait: '60s' }, strict])
+  const strict = { ...spaced, name: 'strict', limit: 1, window: '5s' } as const
+  const [check] = isolates(1, [{ ...strict, name: 'spaced', wait: '60s' }, strict])
   await check!()
   const { allowed, decision, headers } = await check!()
   expect([allowed, headers.get('server-timing')]).toEqual([false, null])
