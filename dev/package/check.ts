@@ -24,7 +24,7 @@ each entry (attw), the size of each entry, and the public API against api.md. Ex
 const report = fileURLToPath(new URL('../../api.md', import.meta.url))
 
 /** The most bytes that an installation downloads of this package. */
-const MAX_TARBALL = 720 * 1024
+const MAX_TARBALL = 760 * 1024
 
 const checkTarball = ({ length }: Uint8Array): string[] =>
   length <= MAX_TARBALL
