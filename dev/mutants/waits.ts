@@ -94,8 +94,8 @@ export const waitsMutants: Mutant[] = [
   wait('two requests have one ticket', 'ids += 1 //', '//', 'laws'),
   wait(
     'a repeated call ends by a turn as it once was',
-    'reply.replayed ? mostMs : leftMs',
-    'leftMs',
+    'if (replayed) return mostMs',
+    'if (replayed) return ticket.leftMs',
     'laws',
   ),
   wait(

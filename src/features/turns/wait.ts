@@ -1,5 +1,11 @@
 /** Requests that wait in the lines of their limits. */
-import type { Store, StoreRequest, StoreState, Ticket } from '../../core/connection/store.ts'
+import type {
+  Store,
+  StoreReply,
+  StoreRequest,
+  StoreState,
+  Ticket,
+} from '../../core/connection/store.ts'
 import type { PolicyLimit } from '../../core/decide/limit.ts'
 import type { StoreUse } from '../../core/decide/observer.ts'
 import type { Outcome, Pending, StoreAnswer, Waiting } from '../../core/decide/question.ts'
@@ -34,6 +40,12 @@ export const createWaiting = (room: WaitingRoom): Waiting => ({
       options.waitUntil?.(leaving)
     }
 
+    /** For how long the request may still wait after a reply, ms. A repeated call must come to the same result as the first. */
+    function leftAfter({ replayed }: StoreReply): number {
+      if (replayed) return mostMs // the time until the turn is that of the first call
+      return idempotency ? ticket.leftMs : mostMs - (Date.now() - startedAt)
+    }
+
     async function wait(
       first: StoreAnswer,
       again: (n: number) => Promise<StoreAnswer>,
@@ -43,11 +55,7 @@ export const createWaiting = (room: WaitingRoom): Waiting => ({
       let planned: number | undefined
       for (let n = 1; !outcome.decision.allowed; n += 1) {
         const [states] = reply.states
-        const leftMs = mostMs - (Date.now() - startedAt) // less than the ticket says: the call took time
-        // A stored reply tells the time until the turn as it was then.
-        const turnMs = guest.isFull
-          ? undefined
-          : turnOf(pending, states!, reply.replayed ? mostMs : leftMs)
+        const turnMs = guest.isFull ? undefined : turnOf(pending, states!, leftAfter(reply))
         if (turnMs === undefined) {
           if (mayHaveTicket(pending, states!, ticket)) leave()
           break
