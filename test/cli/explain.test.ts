@@ -216,7 +216,7 @@ In Redis, the general script decides.
         align: 'first-request',
         check: 'before',
         key: [
-          { part: 'path:id', value: '\u009b7' },
+          { part: 'path:id', value: '7' },
           { part: 'header:x-tenant', value: 't1' },
         ],
         insteadOf: null,
