@@ -32,5 +32,7 @@ test('A wait of seconds is waited for, and is kept.', async () => {
   })
   expect(findings.filter(({ status }) => status !== 'ok')).toEqual([])
   // On a busy machine the request before the end may be late, so that nothing is known: see verify-judge.test.ts.
-  expect(findings[0]?.text).toMatch(/; Retry-After \d s( was exact)?; as GET \/, a path that is made up$/)
+  expect(findings[0]?.text).toMatch(
+    /; Retry-After \d s( was exact)?; as GET \/, a path that is made up$/,
+  )
 })
