@@ -142,9 +142,11 @@ export class StoredParts implements Parts {
     }
     const own = this.#record
     const record = own && recordToStore(this.#stored, own, this.#counts, isDense)
-    this.#forgetReplies(now)
+    // The clock of a caller may move back.
+    const roomMs = time === now ? 0 : ROOM_MS
+    this.#forgetReplies(now - roomMs)
     this.#decidedAt = now
-    this.#behindMs = time - now + (time === now ? 0 : ROOM_MS)
+    this.#behindMs = time - now + roomMs
     if (!record && this.#changes.size === 0) return
     this.#storage.transactionSync(() => {
       if (record) this.#writeRecord(record)
