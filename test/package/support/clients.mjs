@@ -10,8 +10,8 @@ import { openai } from './openai.ts'
 
 const { ORIGIN } = process.env
 const times = (count, make) => Array.from({ length: count }, (_, index) => make(index))
-const ask = (content = 'short') =>
-  openai.chat.completions.create({ model: 'gpt-5', messages: [{ role: 'user', content }] })
+const ask = (content = 'short', options = {}) =>
+  openai.chat.completions.create({ model: 'gpt-5', messages: [{ role: 'user', content }] }, options)
 const repository = { baseUrl: ORIGIN, owner: 'a', repo: 'b' }
 const read = () => octokit.request('GET /repos/{owner}/{repo}/issues/1', repository)
 const write = () =>
@@ -63,12 +63,18 @@ async function streamed() {
   return parts
 }
 
-/** Answers that are longer than expected charge so much that the next turn is more than `wait` away. */
+/**
+ * Answers that are longer than expected charge so much that the next turns are 23 s away. Calls that wait take the turns until `wait`, and
+ * the first one beyond it fails.
+ */
 async function overWait() {
-  // The debts of the first answers may push the turn of the last calls beyond `wait`.
-  await Promise.allSettled(times(20, () => ask('long')))
+  await Promise.all(times(12, () => ask('long')))
   await sleep(200) // The last usage is charged after its answer.
-  const failure = await failureOf(ask)
+  const left = new AbortController()
+  const calls = times(30, () => failureOf(() => ask('short', { signal: left.signal })))
+  const failure = await Promise.race(calls)
+  left.abort()
+  await Promise.all(calls)
   const answer = busy(failure.error.cause)
   return {
     error: shown(failure),
