@@ -122,8 +122,8 @@ export const limiterMutants: Mutant[] = [
 
   conclusion(
     'reports the time of a decision that is not complete',
-    'const { decidedAt, ...known } = decisionOf(',
-    'const known = decisionOf(',
+    'const { decidedAt, ...known } = outcome.decision',
+    'const known = outcome.decision',
     'decide',
   ),
   conclusion(
@@ -300,11 +300,17 @@ export const limiterMutants: Mutant[] = [
   ),
   limits(
     'combines quotas of different policies',
-    'if (before?.policy === state.policy) {',
-    'if (before) {',
+    'before?.policy === state.policy',
+    'before',
     'limit',
   ),
   limits('reports remaining units during a ban', '  result.remaining = 0\n', '', 'limit'),
+  limits(
+    'names the last of several quotas',
+    'if (isSame && binds(',
+    'if (!isSame && binds(',
+    'limit',
+  ),
   limits(
     'reports the longest period in place of the current one',
     'period ? period[1] - period[0] : policy.windowMs',

@@ -108,8 +108,7 @@ export function createCounter(
         fallback: true,
         ...batched,
       })
-      const { fallback, ...state } = reply.states[0]![0]!
-      return limitState(match, state)
+      return limitState(match, reply.states[0]![0]!)
     },
 
     /** @throws {StoreError} if Redis does not answer */

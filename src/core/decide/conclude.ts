@@ -1,8 +1,8 @@
 /** Turns the states of a reply into the outcome of a question. */
-import type { Decision, Fallback, LimitState } from '../base/decision.ts'
+import type { Fallback, LimitState } from '../base/decision.ts'
 import type { StoreReply, StoreState } from '../connection/store.ts'
 import type { Match } from '../program/match.ts'
-import { limitStates, longer, type PolicyLimit } from './limit.ts'
+import { bindingOf, limitStates, longer, type PolicyLimit } from './limit.ts'
 import type { Outcome, Pending } from './question.ts'
 import { type Charges, chargeOf, dependsOnResponse } from './settle.ts'
 
@@ -10,10 +10,10 @@ import { type Charges, chargeOf, dependsOnResponse } from './settle.ts'
 export function conclude(pending: Pending, reply: StoreReply): Outcome {
   const { limits, requests, slot, mode, settles } = pending
   const states = requests.length === 1 ? reply.states[0]! : statesOf(pending, reply.states)
-  const decision = decisionOf(limits, states, reply.decidedAt)
+  const outcome = outcomeOf(limits, states, reply.decidedAt)
+  const { decision } = outcome
   const { allowed } = decision
   if (slot && allowed) decision.slot = slot
-  const outcome: Outcome = { decision }
   if (settles && allowed && mode === 'take') {
     const charges = chargesOf(limits, states, reply.decidedAt)
     if (charges) outcome.charges = charges
@@ -54,9 +54,9 @@ function statesOf({ limits, requests }: Pending, states: StoreState[][]): StoreS
 const isAnswered = ({ fallback }: StoreState) => fallback === undefined
 
 /** Makes the decision from the states of all limits. */
-export function decisionOf(matches: Match[], states: StoreState[], decidedAt: number): Decision {
+export function outcomeOf(matches: Match[], states: StoreState[], decidedAt: number): Outcome {
   for (const { fallback } of states) {
-    if (fallback) return decidedInPart(matches, states, decidedAt)
+    if (fallback) return answeredInPart(matches, states, decidedAt)
   }
   const limits = limitStates(matches, states)
   let [allowed, isBanned] = [true, false]
@@ -68,27 +68,38 @@ export function decisionOf(matches: Match[], states: StoreState[], decidedAt: nu
     if (!limit.allowed) retryAfterMs = longer(retryAfterMs, limit.retryAfterMs)
   }
   const reason = allowed ? 'within-limit' : isBanned ? 'banned' : 'limited'
-  return { allowed, reason, retryAfterMs, limits, decidedAt }
+  const outcome: Outcome = { decision: { allowed, reason, retryAfterMs, limits, decidedAt } }
+  if (limits.length < matches.length) outcome.binding = bindingOf(matches, states)
+  return outcome
 }
 
 /**
- * The decision if `onStoreError` has answered for some or all limits. It counts only if the other limits admit the request. There is no
+ * The outcome if `onStoreError` has answered for some or all limits. It counts only if the other limits admit the request. There is no
  * `decidedAt`: a client could use it for a refund, but not all limits were charged.
  */
-function decidedInPart(matches: Match[], states: StoreState[], at: number): Decision {
+function answeredInPart(matches: Match[], states: StoreState[], at: number): Outcome {
   const isKnown = (_: unknown, index: number) => isAnswered(states[index]!)
-  const { decidedAt, ...known } = decisionOf(matches.filter(isKnown), states.filter(isAnswered), at)
+  const outcome = outcomeOf(matches.filter(isKnown), states.filter(isAnswered), at)
+  const { decidedAt, ...known } = outcome.decision
   const others = states.filter(
     (state, index) => !isAnswered(state) && matches[index]!.policy.mode === 'enforce',
   )
   const isComplete = others.length === 0 && known.limits.length > 0 // only shadow policies have no answer
-  if (!known.allowed || isComplete) return known
+  if (!known.allowed || isComplete) return { ...outcome, decision: known }
   const by = new Set(others.map(({ fallback }) => fallback!.by))
   const fallback = FALLBACKS.find((one) => by.has(one)) ?? 'allow'
   const allowed = others.every((state) => state.allowed)
   const retryAfterMs = others.map((state) => state.retryAfterMs).reduce(longer, 0)
   const limits = allowed ? known.limits : known.limits.map(withoutTime)
-  return { ...known, reason: 'store-error', allowed, fallback, retryAfterMs, limits }
+  const decision = {
+    ...known,
+    reason: 'store-error',
+    allowed,
+    fallback,
+    retryAfterMs,
+    limits,
+  } as const
+  return { ...outcome, decision }
 }
 
 const withoutTime = ({ decidedAt, ...limit }: LimitState): LimitState => limit

@@ -6,7 +6,7 @@ import { StoreError } from '../base/errors.ts'
 import type { Soon } from '../base/when-known.ts'
 import type { StoreOptions, Ticket } from '../connection/store.ts'
 import type { Match, Matched } from '../program/match.ts'
-import { conclude, decisionOf } from './conclude.ts'
+import { conclude, outcomeOf } from './conclude.ts'
 import type { DenialCache } from './denial-cache.ts'
 import { limitsOf, type PolicyLimit } from './limit.ts'
 import type { Meter } from './observer.ts'
@@ -44,7 +44,7 @@ export function knownRefusal(
   const denial = denialCache?.find(matches, Date.now())
   if (!denial) return undefined
   const { limits, states, decidedAt } = denial
-  return { decision: decisionOf(limits, states, decidedAt), decidedBy: 'cache', matches: limits }
+  return { ...outcomeOf(limits, states, decidedAt), decidedBy: 'cache', matches: limits }
 }
 
 /** Answers a question without the store, or makes the limits for the store to decide. */

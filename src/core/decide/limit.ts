@@ -67,32 +67,35 @@ function limitOf(
   return limit
 }
 
-/** The quota that binds, of a policy with several: the one that refuses for the longest time, else the one with the least remaining. */
-export const bindingMatch = new WeakMap<LimitState, Match>()
-
 /** The state of each policy of these matches. A policy with several quotas gets one combined state, the strictest. */
 export function limitStates(matches: Match[], states: QuotaState[]): LimitState[] {
   const limits: LimitState[] = []
   for (let index = 0; index < matches.length; index += 1) {
     const state = limitState(matches[index]!, states[index]!)
     const before = limits.at(-1)
-    if (before?.policy === state.policy) {
-      const combined = strictest(before, state)
-      const isFirst = binds(before, state)
-      bindingMatch.set(
-        combined,
-        isFirst ? (bindingMatch.get(before) ?? matches[index - 1]!) : matches[index]!,
-      )
-      limits[limits.length - 1] = combined
-    } else limits.push(state)
+    if (before?.policy === state.policy) limits[limits.length - 1] = strictest(before, state)
+    else limits.push(state)
   }
   return limits
 }
 
-const waitOf = ({ retryAfterMs }: LimitState) => retryAfterMs ?? Number.POSITIVE_INFINITY
+/** The quota that binds of each policy: of several the one that refuses for the longest time, else the one with the least remaining. */
+export function bindingOf(matches: Match[], states: QuotaState[]): Match[] {
+  const binding: Match[] = []
+  let own = 0
+  for (let index = 1; index < matches.length; index += 1) {
+    const isSame = matches[index]!.policy.name === matches[own]!.policy.name
+    if (isSame && binds(states[own]!, states[index]!)) continue
+    if (!isSame) binding.push(matches[own]!)
+    own = index
+  }
+  return [...binding, matches[own]!]
+}
+
+const waitOf = ({ retryAfterMs }: QuotaState) => retryAfterMs ?? Number.POSITIVE_INFINITY
 
 /** True if the first of two states of a policy binds. */
-const binds = (one: LimitState, other: LimitState) =>
+const binds = (one: QuotaState, other: QuotaState) =>
   one.allowed && other.allowed ? one.remaining <= other.remaining : waitOf(one) >= waitOf(other)
 
 /** Combines two states of a policy: the smaller remaining quota, and the longer waits. */
@@ -116,19 +119,33 @@ function strictest(one: LimitState, other: LimitState): LimitState {
   }
 }
 
-/** The public state of a limit. */
+/** The public state of a limit. It names each field: a state of the store has others, which stay inside. */
 export function limitState({ policy, cost, period }: Match, state: QuotaState): LimitState {
-  const { name, mode, limit, unit } = policy
-  const windowMs = period ? period[1] - period[0] : policy.windowMs
-  const result: LimitState = unit
-    ? { policy: name, mode, limit, unit, windowMs, cost, ...state }
-    : { policy: name, mode, limit, windowMs, cost, ...state }
-  const { bannedForMs } = state
+  const { name, mode, unit } = policy
+  const { allowed, remaining, retryAfterMs, resetAfterMs, nextAfterMs } = state
+  const { limit = policy.limit, reserved, bannedForMs, overriddenForMs, decidedAt } = state
+  const result: LimitState = {
+    policy: name,
+    mode,
+    limit,
+    windowMs: period ? period[1] - period[0] : policy.windowMs,
+    cost,
+    allowed,
+    remaining,
+    retryAfterMs,
+    resetAfterMs,
+    nextAfterMs,
+  }
+  if (unit) result.unit = unit
+  if (reserved !== undefined) result.reserved = reserved
+  if (overriddenForMs !== undefined) result.overriddenForMs = overriddenForMs
+  if (decidedAt !== undefined) result.decidedAt = decidedAt
   if (!bannedForMs) return result
+  result.bannedForMs = bannedForMs
   // During a ban nothing remains, and no wait ends before the ban.
   result.remaining = 0
-  result.resetAfterMs = Math.max(result.resetAfterMs, bannedForMs)
-  result.nextAfterMs = Math.max(result.nextAfterMs, bannedForMs)
+  result.resetAfterMs = Math.max(resetAfterMs, bannedForMs)
+  result.nextAfterMs = Math.max(nextAfterMs, bannedForMs)
   return result
 }
 

@@ -1,6 +1,5 @@
 import { isMatch, type Matched } from '../program/match.ts'
 import type { RuntimeContext } from '../request/view.ts'
-import { bindingMatch } from './limit.ts'
 import type { DecisionFact } from './observer.ts'
 import type { LimiterParts, Outcome } from './question.ts'
 
@@ -12,19 +11,18 @@ import type { LimiterParts, Outcome } from './question.ts'
 export function observe(
   { observed }: LimiterParts,
   { policies }: Matched,
-  { decision, decidedBy, use, replayed, matches: decisive }: Outcome,
+  { decision, decidedBy, use, replayed, matches: decisive, binding }: Outcome,
   from: DecisionFact['from'],
   { env, waitUntil, context }: Pick<RuntimeContext, 'env' | 'waitUntil'> & { context?: unknown },
   verified = false,
 ): void {
   if (!observed || replayed) return
   const { observer, hash } = observed
-  let matches = decisive ?? policies.filter(isMatch)
+  const all = decisive ?? policies.filter(isMatch)
   // A policy with several quotas has one limit in the decision: the one that binds.
-  if (matches.length > decision.limits.length) {
-    const binding = new Map(decision.limits.map((one) => [one.policy, bindingMatch.get(one)]))
-    matches = matches.map((one) => binding.get(one.policy.name) ?? one)
-  }
+  const matches = binding
+    ? all.map((one) => binding.find(({ policy }) => policy.name === one.policy.name) ?? one)
+    : all
   observer.decided({
     decision,
     decidedBy,

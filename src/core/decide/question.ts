@@ -108,6 +108,8 @@ export interface Outcome {
   replayed?: true
   /** The matches that decided. Absent if all of the request did. */
   matches?: Match[]
+  /** The match of each limit of the decision whose quota binds. Absent if no policy has several. */
+  binding?: Match[]
   /** The part that decided without the store. Absent if the store decides. */
   decidedBy?: DecidedBy
   /** The error of the store, if `onStoreError` has answered. */

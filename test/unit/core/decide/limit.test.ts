@@ -1,12 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import type { StoreState } from '../../../../src/core/connection/store.ts'
-import {
-  bindingMatch,
-  limitState,
-  limitStates,
-  limitsOf,
-} from '../../../../src/core/decide/limit.ts'
+import { bindingOf, limitState, limitStates, limitsOf } from '../../../../src/core/decide/limit.ts'
 import type { Match } from '../../../../src/core/program/match.ts'
 import { distinct } from '../../../../src/features/distinct/index.ts'
 import { nameValues } from '../../../../src/features/distinct/values.ts'
@@ -105,7 +100,7 @@ describe('the state of several quotas of one policy', () => {
 })
 
 test('The quota that binds has the least remaining, or refuses for the longest time.', () => {
-  const matches = [of(), of()]
+  const matches = [of(), { ...of(), cost: 2 }]
   for (const [one, other] of [
     [{ remaining: 2 }, { remaining: 3 }],
     [
@@ -113,11 +108,23 @@ test('The quota that binds has the least remaining, or refuses for the longest t
       { ...refusing, retryAfterMs: 700 },
     ],
   ]) {
-    const [found] = limitStates(matches, [state(one), state(other)])
-    const [reversed] = limitStates(matches, [state(other), state(one)])
-    expect([found, reversed].map((limit) => bindingMatch.get(limit!))).toEqual(matches)
-    expect(bindingMatch.get(found!)).toBe(matches[0])
+    expect(bindingOf(matches, [state(one), state(other)])).toEqual([matches[0]])
+    expect(bindingOf(matches, [state(other), state(one)])).toEqual([matches[1]])
+    const five = [of(b), ...matches, of(b), of(b)]
+    const states = [{}, other, one, one, other].map(state)
+    expect(bindingOf(five, states).map((match) => five.indexOf(match))).toEqual([0, 2, 3])
   }
+})
+
+test('A public state has no field of the store: it names each of its fields.', () => {
+  const inside = { fallback: { by: 'local' as const }, leased: 5, ticket: 'a' }
+  const more = { reserved: 1, limit: 7, overriddenForMs: 900, bannedForMs: 800, decidedAt: 20 }
+  const known = state({ ...refusing, ...more })
+  expect(limitState(of(), { ...known, ...inside })).toEqual(limitState(of(), known))
+  expect(limitState(of(), { ...known, ...inside })).toMatchObject({ ...refusing, ...more })
+  expect(Object.keys(limitState(of(), { ...state(), ...inside })).sort()).toEqual(
+    ['policy', 'mode', 'limit', 'windowMs', 'cost', ...Object.keys(state())].sort(),
+  )
 })
 
 test('During a ban nothing remains, and no wait ends before the ban. The window is the current period.', () => {
