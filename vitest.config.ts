@@ -50,6 +50,26 @@ const scaled = globSync('{test,packages,bench}/**/*.test.ts', {
 /** Tests that measure latency. */
 const timed = ['test/faults/**/*.test.ts']
 
+/** Parts of the bridge that a local test of Sluice does not use: clusters, Sentinel, production. */
+const productionOfBridge = [
+  'access',
+  'cluster-*',
+  'functions',
+  'hostile*',
+  'production',
+  'sentinel',
+  'slot',
+  'streams',
+  'throughput',
+].map((name) => `packages/upstash-bridge/test/${name}.test.ts`)
+
+/** Tests of what only this repository runs. `npm test` proves the product; `npm run test:all` runs these too. */
+const tools = [
+  '{bench,packages/fault-proxy}/test/**/*.test.ts',
+  'test/{dev,site}/**/*.test.ts',
+  ...productionOfBridge,
+]
+
 /** Tests of the bridge that use no cluster, or start their own. */
 const oneServer = [
   'access',
@@ -128,8 +148,18 @@ export default defineConfig({
         test: {
           name: 'main',
           include: ['{test,packages,bench,examples}/**/*.test.ts'],
-          exclude: [...configDefaults.exclude, ...timed, clustered, packaged, longOnly],
+          exclude: [...configDefaults.exclude, ...timed, ...tools, clustered, packaged, longOnly],
           // More workers than cores: many files wait for a timer or another process.
+          maxWorkers: 5,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'tools',
+          include: tools,
+          exclude: [...configDefaults.exclude, longOnly],
           maxWorkers: 5,
           sequence: { groupOrder: 0 },
         },

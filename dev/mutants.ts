@@ -1,6 +1,6 @@
 /**
  * `npm run test:mutants`: mutation tests of the Lua and the TypeScript. Applies each fault of `mutants/list.ts`, one at a time and in
- * memory, and checks that the named test file of `npm test` fails. `npm run test:mutants -- WORD` selects the faults whose file, text or
+ * memory, and checks that the named test file fails. `npm run test:mutants -- WORD` selects the faults whose file, text or
  * test file contains a word. Exits with 1 if a mutant survives.
  */
 import { readFile } from 'node:fs/promises'
