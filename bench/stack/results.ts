@@ -24,7 +24,6 @@ export interface Results {
   isolates?: Isolates[]
   soak?: Soak
   databases?: Databases
-  parallel?: Samples
   shield?: ShieldFlood
 }
 

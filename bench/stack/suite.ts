@@ -4,7 +4,6 @@ import { measureColdStarts } from './legs/cold-start.ts'
 import { measureDatabases } from './legs/databases.ts'
 import { measureExactness } from './legs/exactness.ts'
 import { measureIsolates } from './legs/isolates.ts'
-import { measureParallel } from './legs/parallel.ts'
 import { measureShield } from './legs/shield.ts'
 import { measureSizes } from './legs/size.ts'
 import { soak } from './legs/soak.ts'
@@ -75,7 +74,6 @@ export const otherParts = [
   'isolates',
   'soak',
   'databases',
-  'parallel',
   'shield',
 ] as const satisfies (keyof Parts)[]
 
@@ -101,7 +99,6 @@ export async function runAll(
     isolates: () => measureIsolates(stack, 6),
     soak: () => soak(stack, plan.soakSeconds),
     databases: () => measureDatabases(stack, 3),
-    parallel: () => measureParallel(stack, options),
     shield: () => measureShield(stack),
   }
   const wanted = (id: string, isOfVerdict = false) =>

@@ -1,6 +1,6 @@
 /** The targets beside the verdict: bills, calls and exactness. */
 import type { Sample } from './measure.ts'
-import { added, figure, pooled, type Results, ratio } from './results.ts'
+import { figure, pooled, type Results, ratio } from './results.ts'
 import type { VariantId } from './variants.ts'
 
 export interface Target {
@@ -56,13 +56,6 @@ export const targets: Target[] = [
     '×',
     ({ workloads: { five = {} } }) =>
       ratio(five, 'ours', 'ours-one', (sample) => sample.p50)?.median,
-  ),
-  target(
-    "p50 over the origin alone, check: 'parallel'",
-    1,
-    'ms',
-    ({ parallel = {} }) =>
-      added(parallel, 'ours-parallel', 'ours-origin', (sample) => sample.p50)?.median,
   ),
   target('commands billed, admitted', 4, '', median('billed', 'ours', 'lone')),
   target('commands billed, clock edge', 3, '', median('billed', 'ours-edge', 'lone')),

@@ -151,9 +151,7 @@ const all = {
   'ours-shards-4-unbatched': ours('four shards, batching off', {
     config: { ...shardedOver(4), batching: false },
   }),
-  'ours-origin': ours('no policy applies', { gateway: true, config: { allow: {} } }),
-  'ours-before': ours("check: 'before'", { gateway: true }),
-  'ours-parallel': ours("check: 'parallel'", { gateway: true, policy: { check: 'parallel' } }),
+  'ours-gateway': ours('in front of an origin', { gateway: true }),
   'ours-shield': {
     ...ours('with a shield', {
       gateway: true,

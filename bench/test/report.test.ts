@@ -4,7 +4,6 @@ import { parseConfig } from '../../src/core/config/parse.ts'
 import { leases } from '../../src/features/leases/index.ts'
 import { warningOf } from '../stack/report/about.ts'
 import { panelsOf } from '../stack/report/panels.ts'
-import { parallelText } from '../stack/report/parallel.ts'
 import { reportOf } from '../stack/report/report.ts'
 import { shieldText } from '../stack/report/shield.ts'
 import { draw } from '../stack/report/svg.ts'
@@ -190,24 +189,12 @@ test('The picture shows only measured variants.', () => {
   expect(panel?.bars.map(({ value }) => value)).toEqual([1, 1.1])
 })
 
-test('The report shows the latency of an origin and the effect of a shield if they were measured.', () => {
-  const parallel = {
-    'ours-origin': [sample({ p50: 21 })],
-    'ours-before': [sample({ p50: 33 })],
-    'ours-parallel': [sample({ p50: 21.5 })],
-  }
-  expect(parallelText(results({ parallel }))).toContain(
-    "| Sluice, check: 'parallel' | 21.5 | +0.50 |",
-  )
+test('The report shows the effect of a shield if it was measured.', () => {
   const shield = { requests: 20_000, refused: 20_000, reached: 0.001 }
   expect(shieldText(shield)).toContain('0.10 % reached Redis')
   expect(shieldText({ ...shield, reached: undefined })).toContain('the result is not valid')
-  const measured = results({ parallel, shield })
-  const [latency, reached] = [target('p50 over the origin'), target('share of a flood')]
-  expect([judge(latency, measured), judge(reached, measured)]).toEqual([
-    { value: 0.5, isMet: true },
-    { value: 0.001, isMet: true },
-  ])
+  const reached = target('share of a flood')
+  expect(judge(reached, results({ shield }))).toEqual({ value: 0.001, isMet: true })
   expect(judge(reached, results({ shield: { ...shield, reached: undefined } }))).toBeUndefined()
 })
 

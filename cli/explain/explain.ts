@@ -68,7 +68,6 @@ export interface Met {
   calendar: Policy['calendar'] | null
   burst: number
   align: Policy['align']
-  check: Policy['check']
   /** The partition key. */
   key: PartValue[]
   /** The values that the policy counts. Present with `distinct`. */
@@ -167,7 +166,7 @@ async function scriptFor(matches: Match[]): Promise<Explanation['script']> {
 
 function met({ policy, partitionKey, distinct, cost, floor, period }: Match, config: Config): Met {
   const { policies } = config
-  const { name, mode, algorithm, limit, windowMs, burst, align, check, onMissingKey } = policy
+  const { name, mode, algorithm, limit, windowMs, burst, align, onMissingKey } = policy
   const isSet = !policies.includes(policy) && policy.planName === undefined
   const own = policy.key.map(labelOf)
   const isOwn = own.join() === partitionKey.map(([part]) => part).join()
@@ -184,7 +183,6 @@ function met({ policy, partitionKey, distinct, cost, floor, period }: Match, con
     calendar: policy.calendar ?? null,
     burst,
     align,
-    check,
     key: keyValues(partitionKey),
     ...(distinct && { values: keyValues(distinct) }),
     insteadOf: isOwn ? null : own,

@@ -75,7 +75,7 @@ function table(policies: Explained[]): string[] {
 }
 
 function metText(met: Met): string[] {
-  const { algorithm, limit, burst, align, mode, check, cost, floor, key, insteadOf } = met
+  const { algorithm, limit, burst, align, mode, cost, floor, key, insteadOf } = met
   const { refusal, usage, values } = met
   const quota = [
     sizeText(met),
@@ -84,7 +84,6 @@ function metText(met: Met): string[] {
     ...(align === 'clock' ? ['aligned to the clock'] : []),
     ...(met.overrides ? ['operators may set another limit'] : []),
     ...(mode === 'shadow' ? ['in shadow'] : []),
-    ...(check === 'parallel' ? ['checked in parallel'] : []),
   ]
   const parts = key.map((one) => partText(one, met)).join(', ')
   const instead = insteadOf

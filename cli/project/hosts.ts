@@ -6,7 +6,6 @@ import { type Lack, parseFor } from '../../src/core/config/host.ts'
 import type { Config } from '../../src/core/config/parse.ts'
 import { addressReader } from '../../src/core/request/client-address.ts'
 import { inGateway } from '../../src/features/in-gateway.ts'
-import { ofApp } from '../../src/hosts/app/lacks.ts'
 import { checkAddress, ofNext, ofNode } from '../../src/hosts/node/lacks.ts'
 import { rootOf } from './root.ts'
 
@@ -42,9 +41,9 @@ const knowsAddress = (config: Config) => checkAddress(config, addressReader(conf
 
 export const hosts = {
   gateway: host('a gateway', inGateway, []),
-  app: host('an app', [], [ofApp]),
-  node: host('an app of Node', [], [ofApp, ofNode], knowsAddress),
-  next: host('a proxy of Next.js', [], [ofApp, ...ofNext], knowsAddress),
+  app: host('an app', [], []),
+  node: host('an app of Node', [], [ofNode], knowsAddress),
+  next: host('a proxy of Next.js', [], ofNext, knowsAddress),
 } satisfies Record<string, Host>
 
 /** A host, and what shows it. */

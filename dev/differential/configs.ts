@@ -91,10 +91,10 @@ export function drawConfig(draw: Draw, has: Has): Drawn {
     ...used('endpoints', host === 'app' ? 0.4 : 0),
   ]
   const names = ['one', 'two', 'three', 'four'].slice(0, pick(1, 1, 2, 2, 3, 4))
-  const policies = names.map((name) => policy(draw, name, has, host === 'gateway'))
+  const policies = names.map((name) => policy(draw, name, has))
   // A live document is JSON, so it has no functions.
   const live: Policies = JSON.parse(
-    JSON.stringify({ policies: names.map((name) => policy(draw, name, has, host === 'gateway')) }),
+    JSON.stringify({ policies: names.map((name) => policy(draw, name, has)) }),
   )
   // Limits of one key are decided by one script.
   if (chance(0.4)) for (const one of policies) Object.assign(one, { key: 'header:x-user' })

@@ -148,7 +148,7 @@ function counting(draw: Draw, has: Has): Fields {
 }
 
 /** A random policy. A few are invalid. */
-export function policy(draw: Draw, name: string, has: Has, isGateway: boolean): Fields {
+export function policy(draw: Draw, name: string, has: Has): Fields {
   const { pick, chance, whole, maybe } = draw
   const counted = counting(draw, has)
   const isSlots = counted.algorithm === 'concurrency'
@@ -172,7 +172,6 @@ export function policy(draw: Draw, name: string, has: Has, isGateway: boolean): 
     reserve: maybe(0.15, () => [{ match: condition(draw), share: 0.5 }, { share: pick(0, 0.25) }]),
     deadline: maybe(0.1, () => '400ms'),
     refusal: maybe(0.1, () => refusal(draw, has)),
-    check: maybe(isGateway ? 0.2 : 0.01, () => 'parallel'),
     ...(has('overrides') && { overrides: maybe(0.2, () => true) }),
     ...(has('bans') && {
       penalty: maybe(0.2, () =>

@@ -5,7 +5,6 @@ const proxy = mutantsOf('src/hosts/worker/proxy.ts', folder)
 const gateway = mutantsOf('src/hosts/worker/gateway.ts', folder)
 const middleware = mutantsOf('src/hosts/app/middleware.ts', folder)
 const decidedRequest = mutantsOf('src/core/decided-request.ts', folder)
-const speculative = mutantsOf('src/core/speculative.ts', folder)
 const health = mutantsOf('src/api/health.ts', folder)
 const router = mutantsOf('src/api/router.ts', folder)
 const override = mutantsOf('src/features/overrides/endpoints.ts', folder)
@@ -112,15 +111,9 @@ export const gatewayMutants: Mutant[] = [
   ),
   gateway(
     'Pages cannot read the problem of a failed origin',
-    'withOwnCors(c, answer),\n      ...options',
-    'answer,\n      ...options',
+    'finishProblem: (answer) => withOwnCors(c, answer)',
+    'finishProblem: (answer) => answer',
     'headers',
-  ),
-  decidedRequest(
-    'A refusal leaves its request to the origin running',
-    'if (!this.passes) speculative?.cancel()',
-    '',
-    'parallel',
   ),
   decidedRequest(
     'Each response gets the CORS fields of refusals',
@@ -152,31 +145,6 @@ export const gatewayMutants: Mutant[] = [
     'now({ status: 200, headers })',
     'outcomes',
   ),
-  speculative(
-    'A DELETE is sent before its decision',
-    "['GET', 'HEAD', 'OPTIONS']",
-    "['GET', 'HEAD', 'OPTIONS', 'DELETE']",
-    'parallel',
-  ),
-  speculative(
-    'A request with a body is sent before its decision',
-    'body === null',
-    'body !== undefined',
-    'parallel',
-  ),
-  speculative(
-    'One parallel policy is enough for all',
-    'policies.every(',
-    'policies.some(',
-    'parallel',
-  ),
-  speculative(
-    'A shadow policy may be checked in parallel',
-    "check === 'parallel' && mode === 'enforce'",
-    "check === 'parallel'",
-    'parallel',
-  ),
-  speculative('A cancelled request runs to its end', '      abort.abort()\n', '', 'parallel'),
   middleware(
     'An app does not learn the decision on a request that passes',
     "      c.set('rateLimit', decision)\n      try {",

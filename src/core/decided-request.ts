@@ -2,7 +2,6 @@
 import type { Decision } from './base/decision.ts'
 import { type Soon, whenKnown } from './base/when-known.ts'
 import { withResolvers } from './base/with-resolvers.ts'
-import type { Policy } from './config/parse.ts'
 import type { PolicyLimit } from './decide/limit.ts'
 import { observe } from './decide/observed.ts'
 import type { LimiterParts, Outcome, Rules } from './decide/question.ts'
@@ -23,7 +22,6 @@ import { withCors } from './respond/cors.ts'
 import { withChanged } from './respond/own-fields.ts'
 import { refuse } from './respond/refusal.ts'
 import { decisionFields, refusal, withDecisionFields } from './respond/response.ts'
-import type { Speculative } from './speculative.ts'
 
 /** What is known of a request when it is decided. */
 export interface Circumstances {
@@ -35,8 +33,6 @@ export interface Circumstances {
   verified: Verified | undefined
   /** Resolves when the client has gone, where the request has no signal for it. */
   closed: RuntimeContext['closed']
-  /** Calls the origin while the store decides, if all of these policies allow it. */
-  speculate: ((policies: Policy[], view: RequestView) => Speculative | undefined) | undefined
   /** ms since the epoch */
   startedAt: number
 }
@@ -45,8 +41,6 @@ export interface Circumstances {
 export interface CheckedRequest {
   readonly decision: Decision
   readonly view: RequestView
-  /** The call of the origin that began before the decision, if there was one. */
-  readonly speculative?: Speculative | undefined
   /** True if the request may pass: it is admitted, and Sluice does not answer it itself. */
   readonly passes: boolean
   /** True if the cost is in the body of the response. */
@@ -72,17 +66,11 @@ export class DecidedRequest implements CheckedRequest {
   declare private readonly told: Decision
   declare readonly decision: Decision
   declare readonly view: RequestView
-  declare readonly speculative: Speculative | undefined
   declare readonly passes: boolean
   declare readonly isRead: boolean
 
   /** Reports the decision. */
-  constructor(
-    circumstances: Circumstances,
-    matched: Matched,
-    outcome: Outcome,
-    speculative?: Speculative,
-  ) {
+  constructor(circumstances: Circumstances, matched: Matched, outcome: Outcome) {
     const { limiter, parts, view, verified } = circumstances
     const { decision } = outcome
     const { stages, log } = limiter
@@ -98,14 +86,12 @@ export class DecidedRequest implements CheckedRequest {
     this.told = (!decision.allowed && stages.told?.(decision)) || decision
     this.decision = decision
     this.view = view
-    this.speculative = speculative
     this.passes = decision.allowed && (!verified || verified.through)
     // A request that Sluice answers has no response by which its charges could be settled.
     const charges = verified && !this.passes ? undefined : outcome.charges
     this.settled = charges && settleLater(charges, parts, view.waitUntil, stages)
     this.isRead =
       charges !== undefined && [...charges.keys()].some(({ policy }) => readsBody(policy))
-    if (!this.passes) speculative?.cancel()
   }
 
   refuse(): Soon<Response> {

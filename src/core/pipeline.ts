@@ -1,5 +1,4 @@
 /** The life of a request in four steps: view, match, decide, settle. */
-import type { Decision } from './base/decision.ts'
 import { ConfigError } from './base/errors.ts'
 import { HOST } from './base/host.ts'
 import type { Soon } from './base/when-known.ts'
@@ -13,26 +12,23 @@ import type { PathHandler } from './feature.ts'
 import type { Matched } from './program/match.ts'
 import { RequestView, type RuntimeContext } from './request/view.ts'
 import { problem } from './respond/response.ts'
-import type { Speculative } from './speculative.ts'
 
 /**
  * Takes a request through view, match and decide. Returns a request at once if nothing had to be waited for.
- * @param speculate calls the origin while the store decides, if all policies that apply allow it
  * @throws {ConfigError} if a policy needs the client address, and the configuration does not say where it comes from
  */
 export function checkRequest(
   limiter: Limiter,
   request: Request,
   runtime: RuntimeContext,
-  speculate?: Circumstances['speculate'],
 ): Soon<CheckedRequest> {
   const { config, readAddress, stages } = limiter
   const view = new RequestView(request, runtime, config, readAddress)
   // workerd passes each Host on, and makes the URL of it. With `a#` or `a/b` a router finds another path in that URL than a URL parser.
   if (!HOST.test(request.headers.get('host') ?? 'a')) return answered(badHost(), view)
   const answering = stages.handlers && handle(limiter, request, runtime)
-  if (answering || stages.verify) return checkSpecial(limiter, view, runtime, answering, speculate)
-  return match(limiter, view, runtime, undefined, speculate)
+  if (answering || stages.verify) return checkSpecial(limiter, view, runtime, answering)
+  return match(limiter, view, runtime, undefined)
 }
 
 /** Also answers requests for paths of features, and recognizes those of `sluice verify`. */
@@ -41,12 +37,11 @@ async function checkSpecial(
   view: RequestView,
   runtime: RuntimeContext,
   answering: Promise<Response | undefined> | undefined,
-  speculate: Circumstances['speculate'],
 ): Promise<CheckedRequest> {
   const answer = answering && (await answering)
   if (answer) return answered(answer, view)
   const verifying = limiter.stages.verify?.(view.request, view.env)
-  return match(limiter, view, runtime, verifying && (await verifying), speculate)
+  return match(limiter, view, runtime, verifying && (await verifying))
 }
 
 function match(
@@ -54,7 +49,6 @@ function match(
   view: RequestView,
   { closed }: RuntimeContext,
   verified: Circumstances['verified'],
-  speculate: Circumstances['speculate'],
 ): Soon<CheckedRequest> {
   let parts: Circumstances['parts']
   try {
@@ -66,7 +60,7 @@ function match(
   }
   const rules = limiter.rulesOf(view)
   const startedAt = Date.now()
-  const circumstances = { limiter, rules, parts, view, verified, closed, speculate, startedAt }
+  const circumstances = { limiter, rules, parts, view, verified, closed, startedAt }
   let known: Outcome | undefined
   // Reads no body for a request that is refused without it.
   const matching = rules.match(view, (withoutBody) => {
@@ -98,22 +92,13 @@ function conclude(
   prepared: Pending | Outcome,
 ): Soon<CheckedRequest> {
   if ('decision' in prepared) return new DecidedRequest(circumstances, matched, prepared)
-  const { parts, view, verified, closed, speculate, startedAt } = circumstances
-  const isAnswered = verified && !verified.through
-  const speculative = isAnswered
-    ? undefined
-    : speculate?.(
-        prepared.limits.map(({ policy }) => policy),
-        view,
-      )
+  const { parts, view, closed, startedAt } = circumstances
   const { waitUntil, request } = view
   const spentMs = Math.max(0, Date.now() - startedAt)
   const deciding = decide(prepared, parts, { spentMs, waitUntil, request, closed })
   // Keeps the call alive if the client disconnects before the decision, so that its charge is settled.
   if (prepared.settles) waitUntil(deciding)
-  return deciding.then(
-    (outcome) => new DecidedRequest(circumstances, matched, outcome, speculative),
-  )
+  return deciding.then((outcome) => new DecidedRequest(circumstances, matched, outcome))
 }
 
 /** The answer of a feature to a request for a path under `/_sluice/`. */
@@ -165,31 +150,21 @@ const answered = (answer: Response, view: RequestView): CheckedRequest => ({
 /** The response of a handler that throws. */
 export const failed = (): ResponseHead => ({ status: 500, headers: new Headers() })
 
-export interface Responders {
-  speculate?: Circumstances['speculate']
-  /** Makes the response to an admitted request. */
-  respond: (
-    decision: Decision,
-    speculative: Speculative | undefined,
-    view: RequestView,
-    /** True if the limiter reads the body of the response. */
-    isRead: boolean,
-  ) => Response | Promise<Response>
-}
-
-/** Takes one request through all steps. Rejects only if `respond` rejects. */
+/**
+ * Takes one request through all steps. Rejects only if `respond` rejects.
+ * @param respond makes the response to an admitted request
+ */
 export async function limitRequest(
   limiter: Limiter,
   request: Request,
   runtime: RuntimeContext,
-  { speculate, respond }: Responders,
+  respond: (checked: CheckedRequest) => Response | Promise<Response>,
 ): Promise<Response> {
-  const checked = await checkRequest(limiter, request, runtime, speculate)
-  const { decision } = checked
+  const checked = await checkRequest(limiter, request, runtime)
   if (!checked.passes) return checked.refuse()
   let response: Response
   try {
-    response = await respond(decision, checked.speculative, checked.view, checked.isRead)
+    response = await respond(checked)
   } catch (error) {
     // Hono itself answers each `Error` of a handler, so only other values arrive here.
     checked.settle(failed())

@@ -25,7 +25,7 @@ export default {
       cost: [{ method: 'POST', cost: 5 }],
     },
     { name: 'user', limit: 1000, window: '1d', algorithm: 'fixed-window', align: 'clock', key: 'jwt:sub', onMissingKey: { key: 'ip' } },
-    { name: 'keyed', limit: 5, window: 1500, key: 'api-key', onMissingKey: 'skip', check: 'parallel' },
+    { name: 'keyed', limit: 5, window: 1500, key: 'api-key', onMissingKey: 'skip' },
     { name: 'posts', limit: 5, window: '1h', match: { method: ['POST', 'PUT'] } },
     { name: 'shop', limit: 5, window: '1h', match: { host: ['shop.example.com', '*.shop.example.com'] } },
     { name: 'abroad', limit: 5, window: '1h', match: { country: ['FR', 'AT'], ip: ['10.0.0.0/8', '10.0.0.1', '10.0.0.2', '10.0.0.3', '10.0.0.4', '10.0.0.5', '10.0.0.6'] } },
@@ -136,7 +136,7 @@ no       exports  allow "office" exempts the request
 yes      user     limit  1000 per 1d, fixed-window, aligned to the clock
                   key    jwt:sub = "ann\\u0007"
                   cost   1
-yes      keyed    limit  5 per 1500ms, sliding-window, checked in parallel
+yes      keyed    limit  5 per 1500ms, sliding-window
                   key    api-key = ${digest}
                   cost   1
 no       posts    the method is HEAD, the policy matches POST, PUT
@@ -214,7 +214,6 @@ In Redis, the general script decides.
         calendar: null,
         burst: 30,
         align: 'first-request',
-        check: 'before',
         key: [
           { part: 'path:id', value: '7' },
           { part: 'header:x-tenant', value: 't1' },

@@ -200,12 +200,7 @@ describe.each(isLong ? [0, 1] : [0])('requests while database %i is down', (dead
 
 test('No client gets more than a policy with onStoreError deny admits, for any fault and any kind of policy.', async () => {
   const faults = await Promise.all(shards.map(() => startFaults({ target: running.bridge.url })))
-  const strict = {
-    ...quota,
-    onStoreError: 'deny',
-    onMissingKey: 'skip',
-    check: 'parallel',
-  } as const
+  const strict = { ...quota, onStoreError: 'deny', onMissingKey: 'skip' } as const
   await restartWorker(
     {
       deadline: '250ms',

@@ -143,7 +143,6 @@ export const policyFields: Fields = {
     { minLength: 1, maxLength: 2 },
   ),
   mode: fc.constantFrom('enforce', 'shadow'),
-  check: fc.constantFrom('before', 'parallel'),
   countOnly: fc.constantFrom<PolicyOptions['countOnly']>(401, '4xx', ['2xx', 503]),
   penalty: fc.constantFrom<PolicyOptions['penalty']>('manual', {
     after: 2,

@@ -44,10 +44,7 @@ test("With origin 'zone' a request is forwarded unchanged, except for CDN-Loop."
 
 test.each([
   ['without a policy', []],
-  [
-    'with a policy that is checked in parallel',
-    [{ name: 'all', limit: 100, window: '1d', check: 'parallel', onStoreError: 'allow' }],
-  ],
+  ['with a policy', [{ name: 'all', limit: 100, window: '1d', onStoreError: 'allow' }]],
 ] satisfies [string, ConfigOptions['policies']][])(
   'A Worker that is its own origin, %s, answers 508 at once and logs one line.',
   async (_, policies) => {

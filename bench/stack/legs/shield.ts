@@ -33,7 +33,7 @@ export async function measureShield({ server, load, workers }: Stack): Promise<S
   const stops = [far.stop]
   try {
     // Uses up the quotas in Redis first, with a Worker that needs no Miniflare and is faster.
-    const isolate = await workers.start('ours-before', quotas, far, nowhere)
+    const isolate = await workers.start('ours-gateway', quotas, far, nowhere)
     stops.unshift(isolate.stop)
     await load.run(each(isolate.port))
 

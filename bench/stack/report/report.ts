@@ -3,7 +3,6 @@ import { workloads } from '../workloads.ts'
 import { databasesText } from './databases.ts'
 import { isolatesText } from './isolates.ts'
 import { legsText } from './legs.ts'
-import { parallelText } from './parallel.ts'
 import { redisText } from './redis.ts'
 import { shieldText } from './shield.ts'
 import { startText } from './start.ts'
@@ -28,7 +27,6 @@ export function reportOf(about: string, results: Results): string {
     ...(results.exactness || results.clients || results.soak ? [legsText(results)] : []),
     ...(isolates ? [isolatesText(isolates)] : []),
     ...(databases ? [databasesText(databases)] : []),
-    ...(results.parallel ? [parallelText(results)] : []),
     ...(shield ? [shieldText(shield)] : []),
   ]
     .filter(Boolean)

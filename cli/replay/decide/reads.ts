@@ -19,7 +19,7 @@ export interface Read {
 
 /** The fields that read nothing of a request or response. */
 type Blind =
-  | ('name' | 'tag' | 'unit' | 'mode' | 'check' | 'accept' | 'refusal')
+  | ('name' | 'tag' | 'unit' | 'mode' | 'accept' | 'refusal')
   | ('limit' | 'windowMs' | 'calendar' | 'align' | 'burst' | 'burstIsLimit' | 'limits' | 'planName')
   | ('penalty' | 'overrides' | 'lease' | 'deadlineMs' | 'onStoreError' | 'localShare')
 type BlindCost = 'body' | 'graphql' | 'cut' | 'max' | 'otherwise' // `usesBody` stands for the first two

@@ -16,11 +16,6 @@ export type Lack =
   | readonly [needs: readonly Need[], reason: string]
   | ((options: object) => ConfigProblem[])
 
-/** An origin, which the host calls itself. */
-export const needOrigin: readonly Need[] = [
-  ['check', ({ check }) => check === 'parallel', 'before'],
-]
-
 /** The status and the header fields of the response. */
 export const needResponse: readonly Need[] = [
   ['countOnly', ({ countOnly }) => countOnly !== undefined],

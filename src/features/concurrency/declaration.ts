@@ -14,9 +14,6 @@ export const declaration: FeatureFields = {
         problem(['policies', index, ...path], expected)
       if (policy.countOnly) report(SLOT, 'countOnly')
       if (policy.cost?.response) report(SLOT, 'cost', 'response')
-      if (policy.check === 'parallel') {
-        report('before (a request must hold a slot before it reaches the origin)', 'check')
-      }
       if (policy.onStoreError === 'local') {
         report(
           'allow or deny (an isolate cannot count the slots of other isolates)',

@@ -3,7 +3,6 @@ import { StoreError } from '../../core/base/errors.ts'
 import { sleep } from '../../core/base/sleep.ts'
 import { tagOf } from '../../core/base/tag.ts'
 import { withResolvers } from '../../core/base/with-resolvers.ts'
-import { needOrigin } from '../../core/config/host.ts'
 import type { Correction, Store } from '../../core/connection/store.ts'
 import { createLimiter } from '../../core/create.ts'
 import { decide, prepare } from '../../core/decide/decide.ts'
@@ -93,10 +92,7 @@ export function outbound(
   options: OutboundOptions,
 ): Outbound {
   const { config, source, byDefault, waitMs, maxWaiting } = parseOptions(options)
-  const limiter = createLimiter(source, {
-    byDefault,
-    lacks: [[needOrigin, 'outbound has no origin']],
-  })
+  const limiter = createLimiter(source, { byDefault })
   const waitUntil: RuntimeContext['waitUntil'] =
     options.waitUntil ?? ((promise) => void promise.catch(() => {}))
   const partsOf = () => limiter.partsOf(variablesFor(options.env))

@@ -7,7 +7,7 @@ export const declaration: FeatureFields = {
   fields,
   check({ policies }, problem) {
     policies.forEach((policy, index) => {
-      const { wait, algorithm, lease, check } = policy ?? {}
+      const { wait, algorithm, lease } = policy ?? {}
       if (wait === undefined) return
       const add = (field: string, expected: string) => problem(['policies', index, field], expected)
       if (algorithm === 'concurrency')
@@ -15,8 +15,6 @@ export const declaration: FeatureFields = {
       if (algorithm === 'distinct')
         add('wait', 'no value (the time at which a value may come back depends on its values)')
       if (lease) add('lease', 'no value (the place of a request that waits is in the store)')
-      if (check === 'parallel')
-        add('check', 'before (a request waits before it reaches the origin)')
     })
   },
 }

@@ -10,14 +10,12 @@ import { ConfigError } from '../../core/base/errors.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import { isOrigin } from '../../core/config/schema/config.ts'
 import { createLimiter } from '../../core/create.ts'
-import { readsBody } from '../../core/decide/settle.ts'
 import { badHost, handle, limitRequest, unconfigured } from '../../core/pipeline.ts'
 import { normalizePath } from '../../core/request/path.ts'
 import type { RequestView } from '../../core/request/view.ts'
 import { withCors } from '../../core/respond/cors.ts'
 import { problem } from '../../core/respond/response.ts'
 import { wouldRefuse } from '../../core/respond/shadow.ts'
-import { maySpeculate, speculate } from '../../core/speculative.ts'
 import { bans } from '../../features/bans/index.ts'
 import { concurrency } from '../../features/concurrency/index.ts'
 import { headerSets } from '../../features/header-sets/index.ts'
@@ -30,7 +28,7 @@ import { shield } from '../../features/shield/index.ts'
 import { slidingLog } from '../../features/sliding-log/index.ts'
 import { verify } from '../../features/verify/index.ts'
 import { runtimeOf } from '../app/hono-runtime.ts'
-import { type ForwardOptions, forward, noZone, whyNotForward } from './proxy.ts'
+import { forward, noZone, whyNotForward } from './proxy.ts'
 
 /** The variables and bindings that the gateway reads from the Worker's environment. */
 export interface GatewayBindings extends Bindings {
@@ -137,26 +135,16 @@ export function createGateway(
     if (status === 508) log('loop', '', members.detail)
     return withOwnCors(c, problem(status, members))
   })
-  const callOrigin = (
-    c: Context,
-    view: RequestView,
-    options: Pick<ForwardOptions, 'shadow' | 'abort' | 'isRead'>,
-  ) =>
-    forward(c.req.raw, (c.env?.ORIGIN ?? configured)!, {
-      timeoutMs: originTimeoutMs,
-      client: () => addressOf(view),
-      finishProblem: (answer) => withOwnCors(c, answer),
-      ...options,
-    })
   app.all('*', (c) =>
-    limitRequest(limiter, c.req.raw, runtimeOf(c), {
-      speculate: (policies, view) =>
-        maySpeculate(c.req.raw, policies)
-          ? speculate((abort) => callOrigin(c, view, { abort, isRead: policies.some(readsBody) }))
-          : undefined,
-      respond: (decision, speculative, view, isRead) =>
-        speculative?.response ?? callOrigin(c, view, { shadow: wouldRefuse(decision), isRead }),
-    }),
+    limitRequest(limiter, c.req.raw, runtimeOf(c), ({ decision, view, isRead }) =>
+      forward(c.req.raw, (c.env?.ORIGIN ?? configured)!, {
+        timeoutMs: originTimeoutMs,
+        client: () => addressOf(view),
+        isRead,
+        shadow: wouldRefuse(decision),
+        finishProblem: (answer) => withOwnCors(c, answer),
+      }),
+    ),
   )
 
   app.onError((error, c) => {

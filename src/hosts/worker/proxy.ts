@@ -33,14 +33,12 @@ export interface ForwardOptions {
   timeoutMs: number
   /** The address of the client, for `X-Forwarded-For`. */
   client: () => Address | undefined
-  /** Aborts the exchange. It is aborted at the timeout, and the caller may abort it earlier. */
-  abort?: AbortController
-  /** Asks the origin for a body without compression, in which the limiter can read the cost. Defaults to false. */
-  isRead?: boolean
+  /** Asks the origin for a body without compression, in which the limiter can read the cost. */
+  isRead: boolean
   /** Names of the shadow policies that would have refused the request. */
-  shadow?: string[]
+  shadow: string[]
   /** Finishes a response that does not come from the origin (502, 504). */
-  finishProblem?: (answer: Response) => Response
+  finishProblem: (answer: Response) => Response
 }
 
 /**
@@ -53,15 +51,9 @@ export interface ForwardOptions {
 export async function forward(
   request: Request,
   origin: string,
-  {
-    timeoutMs,
-    client,
-    abort = new AbortController(),
-    isRead,
-    shadow = [],
-    finishProblem = (answer) => answer,
-  }: ForwardOptions,
+  { timeoutMs, client, isRead, shadow, finishProblem }: ForwardOptions,
 ): Promise<Response> {
+  const abort = new AbortController()
   const { signal } = abort
   const timer = setTimeout(() => abort.abort(), timeoutMs)
   let isBroken = false

@@ -1,9 +1,9 @@
 import { createClient } from 'redis'
 import { expect } from 'vitest'
 import { nextWindow } from '../windows.ts'
-import { callsOf, newRun, ok, running, type Scenarios, withinMinute } from './client.ts'
+import { callsOf, newRun, running, type Scenarios } from './client.ts'
 
-/** Scenarios for live policies, namespaces, shadow, parallel checks, batching, the shield, shards and leases. */
+/** Scenarios for live policies, namespaces, shadow, batching, the shield, shards and leases. */
 export const operation: Scenarios = {
   async live({ send }) {
     const redis = await createClient({ url: running.stack.redis.url }).connect()
@@ -41,15 +41,6 @@ export const operation: Scenarios = {
     await expect
       .poll(lines)
       .toContainEqual(expect.objectContaining({ event: 'shadow-refused', code: 'per-ip-strict' }))
-  },
-
-  async parallel({ statuses }) {
-    await withinMinute()
-    const before = running.stack.origin.requests()
-    expect(await statuses(64, '/catalogue/7')).toEqual([...ok(60), 429, 429, 429, 429])
-    // Refusals from the denial cache never reach the origin.
-    expect(running.stack.origin.requests() - before).toBeGreaterThanOrEqual(60)
-    expect(running.stack.origin.requests() - before).toBeLessThanOrEqual(61)
   },
 
   async batching() {

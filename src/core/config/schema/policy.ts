@@ -109,13 +109,6 @@ const policyFields = <Context>() => ({
   reserve: v.optional(reserve, []),
   /** `'enforce'` refuses requests over the limit; `'shadow'` only counts and reports them. Defaults to `'enforce'`. */
   mode: v.optional(oneOf('enforce', 'shadow'), 'enforce'),
-  /**
-   * Time of the decision: `'before'` the call to the origin, or `'parallel'` to it. With `'parallel'` the response goes to the client
-   * only if the request is allowed, and the origin also receives the requests that are refused. Takes effect in the gateway only, for
-   * GET, HEAD and OPTIONS without a body, if all policies that apply to the request set it and are enforced. Cannot be combined with
-   * `'concurrency'`. Defaults to `'before'`.
-   */
-  check: v.optional(oneOf('before', 'parallel'), 'before'),
   /** Longest duration of a decision, less than 25 days. The shortest deadline of the policies that apply counts. Defaults to `deadline` of the configuration. */
   deadline: v.optional(timeout),
   /**

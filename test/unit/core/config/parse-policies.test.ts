@@ -99,7 +99,6 @@ describe('the policy parser', () => {
           penalty: undefined,
           lease: undefined,
           mode: 'enforce',
-          check: 'before',
           deadlineMs: 300,
           onStoreError: 'local',
           usesBody: false,

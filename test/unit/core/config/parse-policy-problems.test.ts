@@ -101,11 +101,6 @@ describe('the problems of a policy', () => {
       { algorithm: 'fixed-window', window: 'day', align: 'clock' },
       'align: no value (a calendar window opens when its period begins) | "clock"',
     ],
-    [{ check: 'after' }, 'check: one of before, parallel | "after"'],
-    [
-      { ...concurrency, check: 'parallel' },
-      'check: before (a request must hold a slot before it reaches the origin) | "parallel"',
-    ],
     [{ ...concurrency, burst: 5 }, 'burst: no value (concurrency has no burst) | 5'],
     [{ ...concurrency, limit: 10_001 }, 'limit: at most 10000 with concurrency | 10001'],
     [{ ...concurrency, countOnly: 401 }, `countOnly: ${SLOT} | 401`],

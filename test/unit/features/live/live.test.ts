@@ -207,5 +207,4 @@ test('The problems of a document name its policies, and what the host lacks.', a
   expect(await problemOf({ lease: { max: 2, ttl: '5s' } })).toMatch(
     /policies\[0\].lease: expected use: \[leases\(\)\].*\{.*max.*\} \(in .*new/,
   )
-  expect(await problemOf({ check: 'parallel' })).toMatch(/policies\[0\].check: expected before/)
 })

@@ -211,7 +211,6 @@ test.each([
     'policies[0].wait: expected no value (the time at which a value',
   ],
   [{ wait: '2m' }, 'policies[0].wait: expected a duration of at most 60s'],
-  [{ check: 'parallel' }, 'policies[0].check: expected before (a request waits before it'],
 ] as const)(
   'A setting that does not work with a wait is an error that says why: %j',
   (change, why) => {
