@@ -45,8 +45,8 @@ export interface Outgoing {
 /** Receives the decision before the handler runs. */
 type Decided = (decision: Decision) => void
 
-/** The status to settle by if the client has disconnected before the handler runs. Servers write it into their logs. */
-const CLIENT_CLOSED_REQUEST = 499
+/** The status to settle by if no handler runs, because the client has disconnected before. No `countOnly` counts it. */
+const NOT_HANDLED = 0
 
 /**
  * Decides a request. Sends the refusal if it is refused.
@@ -79,7 +79,7 @@ export async function serve(
   const check = await sluice.check(request, { context, remoteAddress, closed })
   decided(check.decision)
   if (isOver(incoming, response)) {
-    check.settle({ status: CLIENT_CLOSED_REQUEST, headers: new Headers() })
+    check.settle({ status: NOT_HANDLED, headers: new Headers() })
     return false
   }
   settleAfter(closed, incoming, outgoing, check)

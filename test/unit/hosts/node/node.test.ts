@@ -193,6 +193,32 @@ describe('a limiter in Express', () => {
     expect(paths).toEqual(['/'])
   })
 
+  test.each(['4xx', 499, '200-499'] as const)(
+    'A request whose client leaves during the decision reaches no handler, so with countOnly %s it does not count.',
+    async (countOnly) => {
+      const client = new AbortController()
+      const key = async (context: unknown) => {
+        const { url, socket } = context as IncomingMessage
+        if (url === '/late') {
+          client.abort()
+          await once(socket, 'close')
+        }
+        return 'all'
+      }
+      const limit = rateLimiter(configOf({ policies: [{ ...single, key, countOnly }] }))
+      const paths: string[] = []
+      const server = createServer(async (request, response) => {
+        if (!(await limit(request, response))) return
+        paths.push(request.url!)
+        response.writeHead(404).end()
+      })
+      const url = await listen(server)
+      await fetch(`${url}/late`, { signal: client.signal }).catch(() => {})
+      await vi.waitFor(async () => expect(await statusOf(url)).toBe(404), 5_000)
+      expect(paths).toEqual(['/'])
+    },
+  )
+
   test('An invalid configuration is a ConfigError at creation.', () => {
     expect(() => rateLimiter({ policies: [{ ...policy, limit: -1 }] })).toThrow(ConfigError)
   })
