@@ -6,7 +6,7 @@ const queue = mutantsOf('src/features/outbound/slot-queue.ts', 'test/unit/featur
 const sending = mutantsOf('src/features/outbound/sending.ts', 'test/unit/features/outbound')
 const learner = mutantsOf('src/features/outbound/learner.ts', 'test/unit/features/outbound')
 const options = mutantsOf('src/features/outbound/options.ts', 'test/unit/features/outbound')
-const wait = mutantsOf('src/features/outbound/foreign-wait.ts', 'test/unit/features/outbound')
+const wait = mutantsOf('src/core/base/foreign-wait.ts', 'test/unit/core/base')
 const reports = mutantsOf('src/features/outbound/reports.ts', 'test/unit/features/outbound')
 
 /** Faults in the turns of outbound calls. */

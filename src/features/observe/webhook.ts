@@ -1,6 +1,7 @@
 /** Posts signed notices to a webhook, by Standard Webhooks 1.0 (https://www.standardwebhooks.com). */
 import { isWithin, systemClock } from '../../core/base/clock.ts'
 import { sha256 } from '../../core/base/digest.ts'
+import { retryAfterOf } from '../../core/base/foreign-wait.ts'
 import type { Log } from '../../core/base/log.ts'
 
 /** The maximum number of notices that an isolate delivers at the same time. Further ones are dropped. */
@@ -150,8 +151,7 @@ export function createSender({
       const options = { method: 'POST', headers, body, redirect: 'manual', signal } as const
       const response = await fetch(url, options)
       await response.body?.cancel().catch(() => {})
-      const retryAfter = Number(response.headers.get('retry-after')) // NaN for a date
-      return { status: response.status, retryAfterMs: 1000 * (retryAfter || 0) }
+      return { status: response.status, retryAfterMs: retryAfterOf(response.headers, clock()) ?? 0 }
     } catch {
       return { status: 0, retryAfterMs: 0 }
     } finally {

@@ -1,6 +1,6 @@
 import { assert, constantFrom, integer, oneof, property, string, stringMatching } from 'fast-check'
 import { expect, test } from 'vitest'
-import { resetOf, retryAfterOf } from '../../../../src/features/outbound/foreign-wait.ts'
+import { resetOf, retryAfterOf } from '../../../../src/core/base/foreign-wait.ts'
 import { reportsOf } from '../../../../src/features/outbound/reports.ts'
 
 const NOW = Date.UTC(2026, 10, 24, 12, 0, 0, 250)
