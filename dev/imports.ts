@@ -231,7 +231,7 @@ function importsOf(text: string) {
 }
 
 /** The room of a file of src: its folder of `core`, `features`, `hosts` or `stores`, otherwise its first folder. */
-const roomOf = (file: string) =>
+export const roomOf = (file: string) =>
   /^(?:(?:core|features|hosts|stores)\/[^/]+(?=\/)|[^/]+)/.exec(file)![0]
 const packageOf = (specifier: string) => /^(@[^/]+\/)?[^/]+/.exec(specifier)![0]
 

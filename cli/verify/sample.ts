@@ -1,11 +1,11 @@
 /** Makes a request that a policy applies to. */
 import { formatAddress, parseAddress } from '../../src/core/base/ip.ts'
+import { canonical } from '../../src/core/base/part.ts'
 import type { Config, Policy } from '../../src/core/config/parse.ts'
 import type { Condition } from '../../src/core/config/schema/condition.ts'
 import type { KeyPart } from '../../src/core/config/schema/key.ts'
 import { featuresOf, stagesOf } from '../../src/core/feature.ts'
 import { compileMatcher, isMatch, type Match } from '../../src/core/program/match.ts'
-import { canonical } from '../../src/core/program/subject.ts'
 import { RequestView } from '../../src/core/request/view.ts'
 import { plans } from '../../src/features/plans/index.ts'
 import { withoutFunctions } from '../explain/explain.ts'

@@ -200,14 +200,14 @@ export const httpMutants: Mutant[] = [
   ),
   cors(
     'allows an origin that is not configured',
-    'cors.origins.includes(origin) ? origin : undefined',
-    'origin',
+    'cors.origins.includes(page) ? page : undefined',
+    'page',
     'cors',
   ),
-  cors(
+  mutantsOf('src/core/decided-request.ts', unit)(
     'allows origins to read responses of the origin server',
-    'own && !isAllowed ? allowed(origin, config) : undefined',
-    '!isAllowed ? allowed(origin, config) : undefined',
+    '!this.passes && this.circumstances.limiter.config.cors',
+    'this.circumstances.limiter.config.cors',
     'cors',
   ),
 

@@ -4,7 +4,8 @@ const unit = 'test/unit/core/decide'
 const cache = mutantsOf('src/core/decide/denial-cache.ts', unit)
 const conclusion = mutantsOf('src/core/decide/conclude.ts', unit)
 const decision = mutantsOf('src/core/decide/decide.ts', unit)
-const fallback = mutantsOf('src/core/decide/fallback.ts', unit)
+const fallback = mutantsOf('src/core/fallback/fallback.ts', unit)
+const fallen = mutantsOf('src/core/fallback/fallback.ts', 'test/unit/core/fallback')
 const limits = mutantsOf('src/core/decide/limit.ts', unit)
 const settling = mutantsOf('src/core/decide/settle.ts', unit)
 const shield = mutantsOf('src/features/shield/shield.ts', 'test/unit/features/shield')
@@ -61,7 +62,7 @@ export const limiterMutants: Mutant[] = [
   ),
   cache(
     'caches a refusal that requests in flight may refund',
-    'if (dependsOnResponse({ policy })) return 0\n',
+    '  if (policy.settles) return 0\n',
     '',
     'denial-cache',
   ),
@@ -73,7 +74,7 @@ export const limiterMutants: Mutant[] = [
   ),
   cache(
     'answers under new policies that may refund',
-    'if (!entry || (dependsOnResponse(limit) && !entry.state.bannedForMs)) continue',
+    'if (!entry || (policy.settles && !entry.state.bannedForMs)) continue',
     'if (!entry) continue',
     'denial-cache',
   ),
@@ -141,8 +142,8 @@ export const limiterMutants: Mutant[] = [
 
   fallback(
     'learns from a replayed reply',
-    "if (replayed || policy.onStoreError !== 'local') continue",
-    "if (policy.onStoreError !== 'local') continue",
+    "if (replayed || onStoreError !== 'local') continue",
+    "if (onStoreError !== 'local') continue",
     'decide',
   ),
   fallback(
@@ -157,19 +158,19 @@ export const limiterMutants: Mutant[] = [
     '.then(() => undefined)',
     'decide',
   ),
-  fallback(
+  fallen(
     'learns nothing from the calls of operators',
     '      }\n      learn(requests, reply, sentAt, options)\n      return reply\n    },\n\n    async decideEach',
     '      }\n      if (options.fallback) learn(requests, reply, sentAt, options)\n      return reply\n    },\n\n    async decideEach',
     'fallback',
   ),
-  fallback(
+  fallen(
     'releases slots that a request does not take',
     'slot && cost > 0',
     'slot',
     'fallback-corrections',
   ),
-  fallback(
+  fallen(
     'refunds a refused call with an idempotency key',
     'if (late && !options.idempotency) {',
     'if (late) {',
@@ -181,7 +182,7 @@ export const limiterMutants: Mutant[] = [
     'late',
     'decide',
   ),
-  fallback(
+  fallen(
     'refunds a late charge that matches local units',
     'filter(([limit]) => !local.matchLateCharge(limit))',
     'filter(([limit]) => local)',
@@ -193,7 +194,7 @@ export const limiterMutants: Mutant[] = [
     '',
     'decide',
   ),
-  fallback(
+  fallen(
     'charges other policies although one denies',
     "by.includes('deny') ? []",
     'false ? []',
@@ -205,7 +206,7 @@ export const limiterMutants: Mutant[] = [
     'const isDenial = !leased',
     'decide',
   ),
-  fallback('answers a call that may not fall back', '  fallback && code', '  code', 'fallback'),
+  fallen('answers a call that may not fall back', '  fallback && code', '  code', 'fallback'),
   conclusion(
     'refuses because of a shadow policy',
     "if (limit.mode !== 'enforce') continue",
@@ -251,8 +252,8 @@ export const limiterMutants: Mutant[] = [
   ),
   beforeShield(
     'gives the time of the shield to the store again',
-    '(options.spentMs ?? 0) + Math.max(0, Date.now() - startedAt)',
-    'options.spentMs ?? 0',
+    'const all = { ...options, startedAt }',
+    'const all = options',
     'shield',
   ),
   decision(
@@ -263,8 +264,8 @@ export const limiterMutants: Mutant[] = [
   ),
   decision(
     'settles charges only if the last policy has some',
-    'settles ||= dependsOnResponse(limit)',
-    'settles = dependsOnResponse(limit)',
+    'settles ||= limit.policy.settles',
+    'settles = limit.policy.settles',
     'settle',
   ),
   decision(

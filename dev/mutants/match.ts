@@ -9,7 +9,8 @@ const key = mutantsOf('src/core/program/key.ts', unit)
 const plan = mutantsOf('src/core/program/plan.ts', unit)
 const claims = mutantsOf('src/features/jwt/limit.ts', unit)
 const cost = mutantsOf('src/core/program/cost.ts', unit)
-const subject = mutantsOf('src/core/program/subject.ts', unit)
+const parts = mutantsOf('src/core/base/part.ts', 'test/unit/core/decide')
+const subject = mutantsOf('src/core/decide/subject.ts', 'test/unit/core/decide')
 const address = mutantsOf('src/core/request/client-address.ts', 'test/unit/core/request')
 const trusted = mutantsOf('src/core/request/client-address.ts', 'test/unit/features/proxies')
 const path = mutantsOf('src/core/request/path.ts', 'test/unit/core/request')
@@ -167,7 +168,6 @@ export const matchMutants: Mutant[] = [
   ),
   values('reads no query at a ; of the path', 'pathParameters !== undefined', 'false', 'strict'),
   values('reads no other spelling of a field', 'otherSpellings(headers, name)', '[]', 'strict'),
-  values('reads bytes of UTF-8 as characters', 'textOfField(value)', 'value', 'strict'),
   values('keeps control characters', '!value || !CONTROL.test(value)', 'true', 'strict'),
   values('a comma in a User-Agent ends a line', '|user-agent', '', 'strict'),
   values(
@@ -259,7 +259,7 @@ export const matchMutants: Mutant[] = [
     'match-conditions',
   ),
 
-  subject(
+  parts(
     'mistakes a missing part for an empty one',
     '[label, value ?? null]',
     "[label, value ?? '']",
@@ -314,7 +314,6 @@ export const matchMutants: Mutant[] = [
   path('a ; does not end a path', "[path.split(';', 1)[0]!]", '[path]', 'path'),
   path('a parameter is never a part of its segment', '  [whole, whole],\n', '', 'path'),
   path('a line feed is a part of a path', 'isBlank(character))', 'false)', 'path'),
-  path('a line of a path is no reading', '.split(/[\\n\\r\\u2028\\u2029]/)', '.split()', 'path'),
   path('a router resolves what was sent', "() => ''", 'whole', 'path'),
   path('does not match the path above /*', "below ? '(?:/.*)?' : ''", "below ? '/.*' : ''", 'path'),
   path('keeps empty segments', "segments.filter((segment) => segment !== '')", 'segments', 'path'),
@@ -338,8 +337,6 @@ export const matchMutants: Mutant[] = [
     'token',
     'source',
   ),
-  source('a comma never separates two lines', 'isOne ?', 'true ?', 'source'),
-  source('a cookie ends at no comma', '|[\\s,]/', '/', 'source'),
   names('distinguishes letter case', "'_').toLowerCase()", "'_')", 'source'),
   names('keeps what follows a NUL', ".split('\\0', 1)[0]!", '', 'source'),
   names('keeps spaces of Unicode', "character > '~'", 'false', 'source'),

@@ -30,7 +30,7 @@ export async function decide(call: Call): Promise<Response> {
   try {
     outcomes = await decideEach(questions, call.parts, {
       waitUntil: call.runtime.waitUntil,
-      spentMs: call.spentMs,
+      startedAt: Date.now() - call.spentMs,
       request: call.request,
       closed: call.runtime.closed,
       ...(idempotency && takes && { idempotency }),

@@ -19,8 +19,9 @@ import {
 import { notConfigured } from './decide/configured.ts'
 import { databaseFrom } from './decide/database.ts'
 import { createDenialCache } from './decide/denial-cache.ts'
-import { type FallbackOptions, withFallback } from './decide/fallback.ts'
 import type { Database, DeployedParts, LimiterParts, Rules } from './decide/question.ts'
+import { hashedSubjects, plainSubjects } from './decide/subject.ts'
+import { type FallbackOptions, withFallback } from './fallback/fallback.ts'
 import { createLocalStore } from './fallback/local.ts'
 import {
   type Feature,
@@ -32,7 +33,6 @@ import {
 } from './feature.ts'
 import { keyReaders } from './program/key.ts'
 import { compileMatcher } from './program/match.ts'
-import { hashedSubjects, plainSubjects } from './program/subject.ts'
 import { addressReader } from './request/client-address.ts'
 import type { RuntimeContext } from './request/view.ts'
 

@@ -4,7 +4,7 @@ import { type Soon, whenKnown } from './base/when-known.ts'
 import { withResolvers } from './base/with-resolvers.ts'
 import type { PolicyLimit } from './decide/limit.ts'
 import { observe } from './decide/observed.ts'
-import type { LimiterParts, Outcome, Rules } from './decide/question.ts'
+import type { DecideOptions, LimiterParts, Outcome, Rules } from './decide/question.ts'
 import {
   type Charges,
   holdsSlots,
@@ -21,20 +21,16 @@ import type { RequestView, RuntimeContext } from './request/view.ts'
 import { withCors } from './respond/cors.ts'
 import { withChanged } from './respond/own-fields.ts'
 import { refuse } from './respond/refusal.ts'
-import { decisionFields, refusal, withDecisionFields } from './respond/response.ts'
+import { decisionFields, refusal, withFields } from './respond/response.ts'
 
 /** What is known of a request when it is decided. */
-export interface Circumstances {
+export interface Circumstances extends DecideOptions {
   limiter: Limiter
   rules: Rules
   parts: LimiterParts
   view: RequestView
   /** Set for a request of `sluice verify`. */
   verified: Verified | undefined
-  /** Resolves when the client has gone, where the request has no signal for it. */
-  closed: RuntimeContext['closed']
-  /** ms since the epoch */
-  startedAt: number
 }
 
 /** A request after its decision. */
@@ -106,7 +102,7 @@ export class DecidedRequest implements CheckedRequest {
     const refusing = refuse(told, view.request, rules.config, stages, log, context, standard)
     return whenKnown(refusing, (answer) => {
       if (answer !== standard) return this.withFields(answer)
-      const complete = config.cors ? this.withCors(answer) : answer
+      const complete = config.cors ? withCors(answer, config, this.page) : answer
       return verified ? this.withReport(complete) : complete
     })
   }
@@ -125,7 +121,7 @@ export class DecidedRequest implements CheckedRequest {
     const { status, webSocket } = response as Response & { webSocket?: unknown }
     if (status >= 200 || webSocket) {
       const marked = this.outcome.mark?.(response) ?? response
-      complete = this.withCors(withDecisionFields(marked, this.told, limiter.config))
+      complete = withFields(marked, this.told, limiter.config, this.page)
     }
     return verified ? this.withReport(complete) : complete
   }
@@ -134,11 +130,10 @@ export class DecidedRequest implements CheckedRequest {
     this.settled?.now(head)
   }
 
-  private withCors(response: Response): Response {
-    const { config } = this.circumstances.limiter
-    // Deno cannot read the field after an upgrade.
-    const origin = (config.cors && this.view.request.headers.get('origin')) ?? undefined
-    return withCors(response, origin, config, { own: !this.passes })
+  /** The page that may read a response of the limiter itself. Deno cannot read the field after an upgrade, which has passed. */
+  private get page(): string | null | undefined {
+    const isOwn = !this.passes && this.circumstances.limiter.config.cors
+    return isOwn ? this.view.request.headers.get('origin') : undefined
   }
 
   /** Adds the report to `sluice verify`. */

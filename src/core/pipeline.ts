@@ -4,8 +4,8 @@ import { HOST } from './base/host.ts'
 import type { Soon } from './base/when-known.ts'
 import type { Limiter } from './create.ts'
 import { NotConfigured } from './decide/configured.ts'
-import { decide, knownRefusal, prepare } from './decide/decide.ts'
-import type { Outcome, Pending } from './decide/question.ts'
+import { answer, knownRefusal } from './decide/decide.ts'
+import type { Outcome } from './decide/question.ts'
 import type { ResponseHead } from './decide/settle.ts'
 import { type CheckedRequest, type Circumstances, DecidedRequest } from './decided-request.ts'
 import type { PathHandler } from './feature.ts'
@@ -22,45 +22,60 @@ export function checkRequest(
   request: Request,
   runtime: RuntimeContext,
 ): Soon<CheckedRequest> {
-  const { config, readAddress, stages } = limiter
-  const view = new RequestView(request, runtime, config, readAddress)
+  const { stages } = limiter
   // workerd passes each Host on, and makes the URL of it. With `a#` or `a/b` a router finds another path in that URL than a URL parser.
-  if (!HOST.test(request.headers.get('host') ?? 'a')) return answered(badHost(), view)
+  if (!HOST.test(request.headers.get('host') ?? 'a'))
+    return answered(badHost(), viewOf(limiter, request, runtime))
   const answering = stages.handlers && handle(limiter, request, runtime)
-  if (answering || stages.verify) return checkSpecial(limiter, view, runtime, answering)
-  return match(limiter, view, runtime, undefined)
+  if (answering || stages.verify) return checkSpecial(limiter, request, runtime, answering)
+  return match(limiter, request, runtime, undefined)
 }
 
 /** Also answers requests for paths of features, and recognizes those of `sluice verify`. */
 async function checkSpecial(
   limiter: Limiter,
-  view: RequestView,
+  request: Request,
   runtime: RuntimeContext,
   answering: Promise<Response | undefined> | undefined,
 ): Promise<CheckedRequest> {
-  const answer = answering && (await answering)
-  if (answer) return answered(answer, view)
-  const verifying = limiter.stages.verify?.(view.request, view.env)
-  return match(limiter, view, runtime, verifying && (await verifying))
+  const own = answering && (await answering)
+  if (own) return answered(own, viewOf(limiter, request, runtime))
+  const verifying = limiter.stages.verify?.(request, runtime.env)
+  return match(limiter, request, runtime, verifying && (await verifying))
 }
+
+const viewOf = ({ config, readAddress }: Limiter, request: Request, runtime: RuntimeContext) =>
+  new RequestView(request, runtime, config, readAddress)
 
 function match(
   limiter: Limiter,
-  view: RequestView,
-  { closed }: RuntimeContext,
+  request: Request,
+  runtime: RuntimeContext,
   verified: Circumstances['verified'],
 ): Soon<CheckedRequest> {
+  const { env, waitUntil, closed } = runtime
   let parts: Circumstances['parts']
   try {
-    parts = limiter.partsOf(view.env)
+    parts = limiter.partsOf(env)
   } catch (error) {
     if (!(error instanceof NotConfigured)) throw error
     limiter.log('unconfigured', '', error.message)
-    return answered(unconfigured(error), view)
+    return answered(unconfigured(error), viewOf(limiter, request, runtime))
   }
-  const rules = limiter.rulesOf(view)
+  const rules = limiter.rulesOf(runtime)
   const startedAt = Date.now()
-  const circumstances = { limiter, rules, parts, view, verified, closed, startedAt }
+  const view = viewOf(limiter, request, runtime)
+  const circumstances: Circumstances = {
+    limiter,
+    rules,
+    parts,
+    view,
+    verified,
+    startedAt,
+    request,
+    closed,
+    waitUntil,
+  }
   let known: Outcome | undefined
   // Reads no body for a request that is refused without it.
   const matching = rules.match(view, (withoutBody) => {
@@ -80,25 +95,10 @@ function decideBy(
 ): Soon<CheckedRequest> {
   const { parts, verified } = circumstances
   const matched = verified ? verified.mark(found) : found
-  const preparing = known ?? prepare({ matched }, parts)
-  return preparing instanceof Promise
-    ? preparing.then((prepared) => conclude(circumstances, matched, prepared))
-    : conclude(circumstances, matched, preparing)
-}
-
-function conclude(
-  circumstances: Circumstances,
-  matched: Matched,
-  prepared: Pending | Outcome,
-): Soon<CheckedRequest> {
-  if ('decision' in prepared) return new DecidedRequest(circumstances, matched, prepared)
-  const { parts, view, closed, startedAt } = circumstances
-  const { waitUntil, request } = view
-  const spentMs = Math.max(0, Date.now() - startedAt)
-  const deciding = decide(prepared, parts, { spentMs, waitUntil, request, closed })
-  // Keeps the call alive if the client disconnects before the decision, so that its charge is settled.
-  if (prepared.settles) waitUntil(deciding)
-  return deciding.then((outcome) => new DecidedRequest(circumstances, matched, outcome))
+  const answering = known ?? answer({ matched }, parts, circumstances)
+  return answering instanceof Promise
+    ? answering.then((outcome) => new DecidedRequest(circumstances, matched, outcome))
+    : new DecidedRequest(circumstances, matched, answering)
 }
 
 /** The answer of a feature to a request for a path under `/_sluice/`. */

@@ -1,7 +1,7 @@
 /** The law of expectations, decided by the script in Redis. */
 import { expect, test } from 'vitest'
+import { canonical } from '../../src/core/base/part.ts'
 import type { Match } from '../../src/core/program/match.ts'
-import { canonical } from '../../src/core/program/subject.ts'
 import { expectedCase, keepsExpectation } from '../support/expected.ts'
 import { property } from '../support/law.ts'
 import { useServer } from '../support/server.ts'

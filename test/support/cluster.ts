@@ -10,7 +10,7 @@ import {
   createUpstashStore,
   type UpstashOptions,
 } from '../../src/core/connection/upstash/upstash.ts'
-import { withFallback } from '../../src/core/decide/fallback.ts'
+import { withFallback } from '../../src/core/fallback/fallback.ts'
 import { createLocalStore } from '../../src/core/fallback/local.ts'
 import { withLeases } from '../../src/features/leases/leases.ts'
 import { allParts } from '../../src/features/script-parts.ts'

@@ -102,7 +102,7 @@ export function heldWorld(time: VirtualTime, latency: () => number = () => 0) {
       new Request('http://localhost/', { headers, ...(signal && { signal }) })
 
     async function matchedOf(request: Request) {
-      const runtime = { env, context: request, waitUntil: quietly, remoteAddress: () => undefined }
+      const runtime = { env, context: request, waitUntil: quietly, remoteAddress: undefined }
       const view = new RequestView(request, runtime, limiter.config, limiter.readAddress)
       return {
         matched: await limiter.rulesOf(view).match(view),

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { hashedSubjects } from '../../src/core/program/subject.ts'
+import { hashedSubjects } from '../../src/core/decide/subject.ts'
 import { script } from '../../src/features/script-parts.ts'
 
 /** Secrets that tests plant in requests and variables. They must not appear in any output. */

@@ -1,10 +1,71 @@
 /**
- * Prints what one allowed request of the middleware enters, as JSON: the files of `src`, their functions and the calls. A process of its
- * own, because V8 counts the calls of a whole isolate. An `await` counts as one more call, when the function goes on.
+ * Prints what one allowed request of the middleware enters, as JSON: the functions of `src`, in the order in which it enters them. A process
+ * of its own: a load hook writes a call into each function of `src`.
  */
-import { Session } from 'node:inspector/promises'
-import { Hono } from 'hono'
-import { rateLimiter } from '../../src/index.ts'
+import { registerHooks, stripTypeScriptTypes } from 'node:module'
+import { parseAst } from 'rolldown/parseAst'
+
+/** A function in the order of the request. */
+export interface Step {
+  /** Relative to `src`. */
+  file: string
+  name: string
+}
+
+const steps: Step[] = []
+let isWalking = false
+const entered = (file: string, name: string) => {
+  if (isWalking) steps.push({ file, name })
+}
+Object.assign(globalThis, { entered })
+
+interface Node {
+  type: string
+  start: number
+  end: number
+  body?: Node
+  expression?: boolean
+  id?: { name: string } | null
+  key?: { name: string }
+  value?: Node
+  init?: Node
+}
+
+/** Writes a call into each function of a file. */
+function traced(source: string, file: string): string {
+  const edits: [at: number, text: string][] = []
+  const visit = (node: unknown, name: string) => {
+    if (Array.isArray(node)) for (const one of node) visit(one, name)
+    if (!(node instanceof Object) || !('type' in node)) return
+    const { type, body, expression, id, key } = node as Node
+    let own = id?.name ?? key?.name ?? name
+    if (/Function/.test(type) && body) {
+      const call = `entered(${JSON.stringify(file)}, ${JSON.stringify(own)})`
+      if (expression) edits.push([body.start, `(${call}, `], [body.end, ')'])
+      else edits.push([body.start + 1, `${call};`])
+      own = ''
+    }
+    for (const value of Object.values(node)) if (value instanceof Object) visit(value, own)
+  }
+  visit(parseAst(source), '')
+  let text = source
+  for (const [at, added] of edits.sort(([one], [other]) => other - one))
+    text = text.slice(0, at) + added + text.slice(at)
+  return text
+}
+
+registerHooks({
+  load(url, context, nextLoad) {
+    const loaded = nextLoad(url, context)
+    const [, file] = /^file:.*?\/src\/(.*\.ts)$/.exec(url) ?? []
+    if (!file || url.includes('node_modules')) return loaded
+    const source = stripTypeScriptTypes(String(loaded.source))
+    return { format: 'module', shortCircuit: true, source: traced(source, file) }
+  },
+})
+
+const { Hono } = await import('hono')
+const { rateLimiter } = await import('../../src/index.ts')
 
 globalThis.fetch = async () => {
   const now = Date.now()
@@ -30,25 +91,7 @@ const context = { waitUntil() {}, passThroughOnException() {}, props: {} }
 const answer = async () => (await app.request('/', undefined, env, context)).text()
 
 for (let count = 0; count < 20; count += 1) await answer()
-const session = new Session()
-session.connect()
-await session.post('Profiler.enable')
-await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false })
-await session.post('Profiler.takePreciseCoverage')
+isWalking = true
 const body = await answer()
-const { result } = await session.post('Profiler.takePreciseCoverage')
-const called = result
-  .filter(({ url }) => /^file:.*\/src\/(?!.*node_modules)/.test(url))
-  .flatMap(({ url, functions }) =>
-    functions.map(({ functionName, ranges: [range] }) => ({ url, functionName, ...range! })),
-  )
-  .filter(({ count, startOffset }) => count > 0 && startOffset > 0)
-console.log(
-  JSON.stringify({
-    body,
-    files: new Set(called.map(({ url }) => url)).size,
-    functions: called.length,
-    calls: called.reduce((sum, { count }) => sum + count, 0),
-    names: called.map(({ url, functionName }) => `${url.replace(/.*\/src\//, '')} ${functionName}`),
-  }),
-)
+isWalking = false
+console.log(JSON.stringify({ body, steps }))

@@ -2,11 +2,15 @@
 import { StoreError } from '../../src/core/base/errors.ts'
 import { Timeout } from '../../src/core/connection/deadline.ts'
 import type { Store, StoreReply } from '../../src/core/connection/store.ts'
-import { type FallbackOptions, withFallback } from '../../src/core/decide/fallback.ts'
+import type { DenialCache } from '../../src/core/decide/denial-cache.ts'
+import { type FallbackOptions, withFallback } from '../../src/core/fallback/fallback.ts'
 import { createLocalStore } from '../../src/core/fallback/local.ts'
 
 /** Puts the fallback on a store, with what a limiter would give it. Collects the errors. */
-export function fallbackOver(store: Store, options: Partial<FallbackOptions> = {}) {
+export function fallbackOver(
+  store: Store,
+  options: Partial<FallbackOptions> & { denialCache?: DenialCache | undefined } = {},
+) {
   const errors: string[] = []
   const { denialCache } = options
   const layer = withFallback(store, {

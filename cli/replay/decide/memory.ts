@@ -1,5 +1,6 @@
 /** The fast path: the algorithms of the local store and of replies, with the counts in memory. */
 
+import { canonical } from '../../../src/core/base/part.ts'
 import { MAX_UNITS } from '../../../src/core/base/units.ts'
 import type { Config, Policy } from '../../../src/core/config/parse.ts'
 import {
@@ -11,7 +12,6 @@ import {
 } from '../../../src/core/connection/algorithms/index.ts'
 import { unitsKept } from '../../../src/core/decide/settle.ts'
 import { isMatch, type Match } from '../../../src/core/program/match.ts'
-import { canonical } from '../../../src/core/program/subject.ts'
 import { flat } from '../read/text.ts'
 import { Rows } from '../rows.ts'
 import { type Engine, type Run, responseOf } from './engine.ts'

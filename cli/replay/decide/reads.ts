@@ -17,11 +17,11 @@ export interface Read {
   property: string
 }
 
-/** The fields that read nothing of a request or response. */
+/** The fields that read nothing of a request or response, and `settles`, which follows from others. */
 type Blind =
   | ('name' | 'tag' | 'unit' | 'mode' | 'accept' | 'refusal')
   | ('limit' | 'windowMs' | 'calendar' | 'align' | 'burst' | 'burstIsLimit' | 'limits' | 'planName')
-  | ('penalty' | 'overrides' | 'lease' | 'deadlineMs' | 'onStoreError' | 'localShare')
+  | ('penalty' | 'overrides' | 'settles' | 'lease' | 'deadlineMs' | 'onStoreError' | 'localShare')
 type BlindCost = 'body' | 'graphql' | 'cut' | 'max' | 'otherwise' // `usesBody` stands for the first two
 
 /** What each other field reads. A new field of the schema is a type error here. */

@@ -1,9 +1,9 @@
 /** Checks the expectations of a configuration on the requests of a log that it admits. */
 import { ConfigError } from '../../../src/core/base/errors.ts'
+import type { Part } from '../../../src/core/base/part.ts'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
 import { parseConfig } from '../../../src/core/config/parse.ts'
 import { isMatch } from '../../../src/core/program/match.ts'
-import type { Part } from '../../../src/core/program/subject.ts'
 import { inGateway } from '../../../src/features/in-gateway.ts'
 import { expectationsOf } from '../../../src/lint/expect/options.ts'
 import { titleOf } from '../../../src/lint/expect/text.ts'

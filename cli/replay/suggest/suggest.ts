@@ -1,11 +1,11 @@
 /** Suggests a limit: the peaks of all keys, and the smallest limit that refuses few of them. */
 
 import { spanText } from '../../../src/core/base/duration.ts'
+import { canonical } from '../../../src/core/base/part.ts'
 import type { ConfigOptions, PolicyOptions } from '../../../src/core/config/options.ts'
 import { type Policy, parseConfig } from '../../../src/core/config/parse.ts'
 import { labelOf } from '../../../src/core/program/key.ts'
 import { isMatch } from '../../../src/core/program/match.ts'
-import { canonical } from '../../../src/core/program/subject.ts'
 import { inGateway } from '../../../src/features/in-gateway.ts'
 import { createLineMatcher } from '../decide/matcher.ts'
 import type { LogFacts } from '../decide/replayer.ts'

@@ -3,7 +3,7 @@
  * Every layer (Upstash, breaker, batching, leases, deadline, shards, local) implements this interface, so layers can be stacked.
  */
 import type { Period } from '../base/calendar.ts'
-import type { Fallback, QuotaState } from '../base/decision.ts'
+import type { Fallback, PolicyMode, QuotaState } from '../base/decision.ts'
 import type { StoreError, StoreErrorCode } from '../base/errors.ts'
 
 export type Algorithm =
@@ -29,6 +29,10 @@ export interface Terms {
   lease?: { max: number; ttlMs: number } | undefined
   /** A request may wait for so long until it has room, ms. */
   wait?: number | undefined
+  /** Only the refusal of a limit with `enforce` refuses a request. Absent for one of no policy. */
+  mode?: PolicyMode
+  /** Who answers if the database does not. Absent for a limit of no policy. */
+  onStoreError?: Fallback
   /** True if the client has a limit of its own, so that there may be any number of limits. A compiled script is not worth it. */
   isOwn?: true | undefined
 }
@@ -195,6 +199,9 @@ export interface Idempotency {
 export const DEADLINE_MS = 300
 /** How long a call may run after its deadline, so that its late reply can be used, ms. */
 export const LATE_MS = 5_000
+
+/** The deadline of a refund, ms. It is long because no request waits for it, and a failed refund blocks the units until they expire. */
+export const REFUND_MS = 5_000
 
 /** What an inner layer does if the caller still waits after `ms`, at most its deadline. It sets both fields. */
 export interface Alarm {

@@ -4,7 +4,7 @@ import type { StoreReply, StoreState } from '../connection/store.ts'
 import type { Match } from '../program/match.ts'
 import { bindingOf, limitStates, longer, type PolicyLimit } from './limit.ts'
 import type { Outcome, Pending } from './question.ts'
-import { type Charges, chargeOf, dependsOnResponse } from './settle.ts'
+import { type Charges, chargeOf } from './settle.ts'
 
 /** The outcome of a reply. */
 export function conclude(pending: Pending, reply: StoreReply): Outcome {
@@ -36,7 +36,7 @@ function chargesOf(
   for (let index = 0; index < limits.length; index += 1) {
     const limit = limits[index]!
     const charge =
-      limit.cost > 0 && dependsOnResponse(limit) ? chargeOf(states[index]!, decidedAt) : undefined
+      limit.cost > 0 && limit.policy.settles ? chargeOf(states[index]!, decidedAt) : undefined
     if (charge) charges = (charges ?? new Map()).set(limit, charge)
   }
   return charges

@@ -18,7 +18,6 @@ import type {
   Question,
   StoreAnswer,
 } from './question.ts'
-import { dependsOnResponse } from './settle.ts'
 
 function matchesIn({ policies }: Matched): Match[] {
   const matches: Match[] = []
@@ -90,7 +89,7 @@ function pendingOf(
   let settles = false
   for (const limit of limits) {
     if (limit.policy.mode === 'enforce') enforced.push(limit)
-    settles ||= dependsOnResponse(limit)
+    settles ||= limit.policy.settles
   }
   const requests: Pending['requests'] = enforced.length > 0 ? [{ mode, limits: enforced }] : []
   if (enforced.length < limits.length) {
@@ -100,6 +99,30 @@ function pendingOf(
     }
   }
   return { limits, requests, mode, slot: mode === 'take' ? slot : undefined, settles }
+}
+
+/** Answers the question of a request: at once if it needs no call. */
+export function answer(
+  question: Question,
+  parts: LimiterParts,
+  options: DecideOptions,
+): Soon<Outcome> {
+  const preparing = prepare(question, parts)
+  return preparing instanceof Promise
+    ? preparing.then((prepared) => answerPrepared(prepared, parts, options))
+    : answerPrepared(preparing, parts, options)
+}
+
+function answerPrepared(
+  prepared: Pending | Outcome,
+  parts: LimiterParts,
+  options: DecideOptions,
+): Soon<Outcome> {
+  if ('decision' in prepared) return prepared
+  const deciding = decide(prepared, parts, options)
+  // Keeps the call alive if the client disconnects before the decision, so that its charge is settled.
+  if (prepared.settles) options.waitUntil?.(deciding)
+  return deciding
 }
 
 /**
@@ -115,14 +138,13 @@ export async function decideEach(
   const usedParts = options.idempotency
     ? { ...parts, denialCache: undefined, shield: undefined }
     : parts
-  const startedAt = Date.now()
+  const { startedAt = Date.now() } = options
   const prepared = await Promise.all(questions.map((question) => prepare(question, usedParts)))
   const pending = prepared.filter((one): one is Pending => 'limits' in one)
   for (const [index, one] of prepared.entries())
     if ('limits' in one) one.waitMs = questions[index]!.waitMs
-  const spentMs = (options.spentMs ?? 0) + Math.max(0, Date.now() - startedAt)
   const [first, ...others] = pending
-  const all = { ...options, spentMs }
+  const all = { ...options, startedAt }
   const outcomes =
     first && others.length === 0
       ? [await decide(first, usedParts, all)]
@@ -152,7 +174,7 @@ async function ask(
   options: DecideOptions,
   ticket: Ticket | undefined,
 ): Promise<StoreAnswer> {
-  const deadlineMs = deadlineOf(pending.limits, 1, options.spentMs)
+  const deadlineMs = deadlineOf(pending.limits, 1, options.startedAt)
   const meter = parts.observed?.observer.measure()
   const requests = ticket ? withTicket(pending, ticket) : pending.requests
   const reply = await parts.store.decide(requests, storeOptions(options, deadlineMs, meter))
@@ -174,7 +196,7 @@ const withTicket = ({ requests: [first, ...others] }: Pending, ticket: Ticket) =
 const again =
   (pending: Pending, parts: LimiterParts, options: DecideOptions, ticket: Ticket, place: string) =>
   (n: number): Promise<StoreAnswer> => {
-    const { idempotency, ...own } = { ...options, spentMs: 0 }
+    const { idempotency, startedAt: _, ...own } = options
     const keyed = idempotency && { ...idempotency, key: `${idempotency.key}~${place}${n}` }
     return ask(pending, parts, keyed ? { ...own, idempotency: keyed } : own, ticket)
   }
@@ -192,7 +214,7 @@ async function decideList(
     return ticket ? withTicket(one, ticket) : one.requests
   })
   const limits = pending.flatMap((one) => one.limits)
-  const deadlineMs = deadlineOf(limits, pending.length, options.spentMs)
+  const deadlineMs = deadlineOf(limits, pending.length, options.startedAt)
   const meter = parts.observed?.observer.measure(pending.length)
   const replies = await parts.store.decideEach(lists, storeOptions(options, deadlineMs, meter))
   const use = meter?.stop()
@@ -224,7 +246,8 @@ function storeOptions(
 const LIMIT_MS = 0.1
 
 /** The deadline for the store: the shortest deadline of the policies, less the time that has passed, ms. */
-function deadlineOf(limits: PolicyLimit[], questions: number, spentMs = 0): number {
+function deadlineOf(limits: PolicyLimit[], questions: number, startedAt?: number): number {
+  const spentMs = startedAt === undefined ? 0 : Math.max(0, Date.now() - startedAt)
   let enforcedMs = Number.POSITIVE_INFINITY
   let shadowMs = Number.POSITIVE_INFINITY
   for (const { policy } of limits) {

@@ -2,10 +2,9 @@
 import { isWithin } from '../base/clock.ts'
 import type { QuotaState } from '../base/decision.ts'
 import { LruCache } from '../base/lru.ts'
+import { canonical } from '../base/part.ts'
 import type { Match } from '../program/match.ts'
-import { canonical } from '../program/subject.ts'
 import type { PolicyLimit } from './limit.ts'
-import { dependsOnResponse } from './settle.ts'
 
 /** The limits that refuse a request, and their states. */
 export interface Denial {
@@ -88,7 +87,7 @@ export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
         // This limit may also refuse, and the store must count that refusal towards a ban.
         if (!entry?.state.bannedForMs && policy.penalty && policy.mode === 'enforce')
           return undefined
-        if (!entry || (dependsOnResponse(limit) && !entry.state.bannedForMs)) continue
+        if (!entry || (policy.settles && !entry.state.bannedForMs)) continue
         const elapsed = Math.max(0, now - entry.receivedAt)
         denial ??= { limits: [], states: [], decidedAt: 0 }
         denial.limits.push(limit)
@@ -130,7 +129,7 @@ function validFor({ policy, floor }: Match, state: QuotaState): number {
   if (bannedForMs) return bannedForMs
   if (policy.penalty || remaining > 0 || retryAfterMs === null) return 0
   if (floor && policy.algorithm !== 'fixed-window') return 0
-  if (dependsOnResponse({ policy })) return 0
+  if (policy.settles) return 0
   // Until a lease ends, other isolates may refund its unspent units. After the limit of an operator another one applies.
   const { overriddenForMs = MAX_AGE_MS } = state
   // So early a request may have a place again.

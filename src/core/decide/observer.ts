@@ -3,8 +3,8 @@ import type { Decision } from '../base/decision.ts'
 import type { CallObserver } from '../connection/observed-call.ts'
 import type { StoreCall } from '../connection/store.ts'
 import type { Match } from '../program/match.ts'
-import type { NameSubject } from '../program/subject.ts'
 import type { RequestView, RuntimeContext } from '../request/view.ts'
+import type { NameSubject } from './subject.ts'
 
 /**
  * The part that made a decision: the store, the denial cache, leased units, the shield, the isolate itself (`onStoreError`), or the

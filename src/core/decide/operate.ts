@@ -3,9 +3,9 @@ import type { LimitStatus } from '../base/decision.ts'
 import { StoreError } from '../base/errors.ts'
 import type { Idempotency, StoreReply, StoreRequest, Terms } from '../connection/store.ts'
 import { isMatch, type Match } from '../program/match.ts'
-import type { NameSubject } from '../program/subject.ts'
 import { limitStates, limitsOf, type PolicyLimit } from './limit.ts'
 import type { Database, LimiterParts, Question } from './question.ts'
+import type { NameSubject } from './subject.ts'
 
 /** The deadline of these calls, ms. It is long because no client's request waits for them. */
 const DEADLINE_MS = 5_000

@@ -1,15 +1,16 @@
 /** The types of the step `decide`: its inputs, its parts and its results. */
 import type { Decision } from '../base/decision.ts'
 import type { StoreError } from '../base/errors.ts'
+import type { Part } from '../base/part.ts'
 import type { Config } from '../config/parse.ts'
 import type { Idempotency, Store, StoreReply, Ticket } from '../connection/store.ts'
 import type { Match, Matched, Matcher } from '../program/match.ts'
-import type { NameSubject, Part } from '../program/subject.ts'
 import type { RuntimeContext } from '../request/view.ts'
 import type { DenialCache } from './denial-cache.ts'
 import type { Naming, PolicyLimit } from './limit.ts'
 import type { DecidedBy, Observer, StoreUse } from './observer.ts'
 import type { Charges } from './settle.ts'
+import type { NameSubject } from './subject.ts'
 
 export type { Idempotency } from '../connection/store.ts'
 
@@ -134,8 +135,8 @@ export interface Pending {
 }
 
 export interface DecideOptions {
-  /** How much of the deadline has already passed, ms. Defaults to 0. */
-  spentMs?: number
+  /** When the deadline begins, ms since the epoch. Defaults to now. */
+  startedAt?: number
   idempotency?: Idempotency
   /** Keeps the isolate alive after the request ends. Required for a decision to join a batch. */
   waitUntil?: RuntimeContext['waitUntil']

@@ -1,12 +1,13 @@
 /** The step `settle`: after the response, keeps each charge or refunds all or a part of it, and releases slots. */
 import type { Policy } from '../config/parse.ts'
 import { counts } from '../config/schema/outcomes.ts'
-import type {
-  Correction,
-  FallenBack,
-  Store,
-  StoreOptions,
-  StoreState,
+import {
+  type Correction,
+  type FallenBack,
+  REFUND_MS,
+  type Store,
+  type StoreOptions,
+  type StoreState,
 } from '../connection/store.ts'
 import type { PolicyLimit } from './limit.ts'
 
@@ -45,13 +46,6 @@ export interface Metering {
   end: (kept: Kept) => void
 }
 
-/** True if the charge of a limit depends on the response: on its status, its price, its body, or its end (slots). */
-export const dependsOnResponse = ({ policy }: Pick<PolicyLimit, 'policy'>): boolean =>
-  policy.countOnly !== undefined ||
-  policy.cost.response !== undefined ||
-  policy.cost.usage !== undefined ||
-  policy.algorithm === 'concurrency'
-
 /** The part of a response that charges are settled by. */
 export type ResponseHead = Pick<Response, 'status' | 'headers'>
 
@@ -60,9 +54,6 @@ export const holdsSlots = ({ policy }: PolicyLimit): boolean => policy.algorithm
 
 /** True if the cost of a policy is in the body of the response. */
 export const readsBody = ({ cost }: Policy): boolean => cost.usage !== undefined
-
-/** The deadline of a refund, ms. It is long because no request waits for it, and a failed refund blocks the units until they expire. */
-export const REFUND_MS = 5_000
 
 /** Takes further units while the response runs, and adds their charge to those that are settled. */
 export async function takeMore(

@@ -1,16 +1,16 @@
 import { type Address, network } from '../base/ip.ts'
 import type { Log } from '../base/log.ts'
+import type { Part } from '../base/part.ts'
 import { Unusable } from '../base/unusable.ts'
 import { type Soon, whenAllKnown } from '../base/when-known.ts'
 import type { Config } from '../config/parse.ts'
 import type { KeyPart } from '../config/schema/key.ts'
 import { createApiKey } from '../request/api-key.ts'
 import type { Claims } from '../request/claims.ts'
-import { folded } from '../request/fold.ts'
+import { folded, textOfField } from '../request/fold.ts'
 import { pathMatcher } from '../request/path.ts'
 import { readSource, UNREADABLE } from '../request/source.ts'
 import type { RequestView } from '../request/view.ts'
-import type { Part } from './subject.ts'
 
 /** Readers for the key parts that need more than the request. */
 export interface KeyReaders {
@@ -62,6 +62,7 @@ export function foldPart(
       return part.digest ? value : folded(value)
     case 'header':
     case 'cookie':
+      return folded(textOfField(value))
     case 'query':
       return folded(value)
     default:

@@ -3,6 +3,7 @@ import { systemClock } from '../base/clock.ts'
 import { contains } from '../base/contains.ts'
 import type { Denied, Lacking } from '../base/decision.ts'
 import type { Log } from '../base/log.ts'
+import { canonical, type Part } from '../base/part.ts'
 import { floorUnits } from '../base/units.ts'
 import { type Soon, whenAllKnown, whenKnown } from '../base/when-known.ts'
 import type { Config, Policy } from '../config/parse.ts'
@@ -16,7 +17,6 @@ import { compileCredentials } from './credentials.ts'
 import { compileKey, type KeyReaders, keyReaders, labelOf } from './key.ts'
 import type { CompileClaim, CompilePlan } from './plan.ts'
 import { compileReserve } from './reserve.ts'
-import { canonical, type Part } from './subject.ts'
 
 /** A policy that applies to a request. */
 export interface Match {

@@ -12,8 +12,8 @@ export interface RuntimeContext {
   waitUntil: (promise: Promise<unknown>) => void
   /** Hono's context, for key functions. */
   context: unknown
-  /** Reads the address of the connection, where the runtime reports it. A function, because few configurations use it. */
-  remoteAddress?: (() => string | undefined) | undefined
+  /** The address of the connection, where the runtime reports it. */
+  remoteAddress?: string | undefined
   /** Resolves when the client has gone, where the request has no signal for it. */
   closed?: Promise<unknown> | undefined
 }
@@ -35,7 +35,7 @@ export class RequestView implements RuntimeContext {
   declare readonly env: RuntimeContext['env']
   declare readonly waitUntil: RuntimeContext['waitUntil']
   declare readonly context: unknown
-  declare readonly remoteAddress: RuntimeContext['remoteAddress']
+  declare readonly remoteAddress: string | undefined
   /** The message of the body that policies are matched with. Undefined until a policy needs it. */
   declare readonly message?: Message
   /** True with a verified token; `undefined` if the token is not valid, or if no condition reads it. */
@@ -115,8 +115,7 @@ export class RequestView implements RuntimeContext {
   }
   /** Address of the client. Reading it throws a `ConfigError` if `clientAddress` is not configured and the runtime is not Cloudflare. */
   get address(): Address | undefined {
-    const { request, readAddress, remoteAddress } = this
-    this.client ??= { address: readAddress({ request, remoteAddress: remoteAddress?.() }) }
+    this.client ??= { address: this.readAddress(this) }
     return this.client.address
   }
   /** Country code in upper case: ISO 3166-1 alpha-2, `T1` for Tor, `XX` for unknown. */

@@ -13,18 +13,16 @@ const EXPOSE = 'Access-Control-Expose-Headers'
  *
  * Does not answer preflights (`OPTIONS` with `Access-Control-Request-Method`). They are counted and forwarded like other requests.
  * If a preflight is refused, the request of the page fails too.
- * @param origin the `Origin` of the request
- * @param options.own true for a response of the limiter or the gateway (429, 503, 403; 502, 504). Defaults to false
+ * @param page the `Origin` of the request, for a response of the limiter or the gateway (429, 503, 403; 502, 504). Defaults to none
  * @returns the same response, or a copy if it must change and is immutable
  */
 export function withCors(
   response: Response,
-  origin: string | undefined,
   config: Pick<Config, 'cors' | 'headers' | 'degradedHeader'>,
-  { own = false } = {},
+  page?: string | null,
 ): Response {
   const isAllowed = response.headers.has(ALLOW_ORIGIN)
-  const allow = own && !isAllowed ? allowed(origin, config) : undefined
+  const allow = page && !isAllowed ? allowed(page, config) : undefined
   if (allow === undefined && !isAllowed) return response
   return withChanged(response, (headers) => {
     if (allow !== undefined) {
@@ -39,10 +37,10 @@ export function withCors(
 }
 
 /** Returns `Access-Control-Allow-Origin` for a page, or `undefined` if it may not read the response. */
-function allowed(origin: string | undefined, { cors }: Pick<Config, 'cors'>): string | undefined {
-  if (!cors || origin === undefined) return undefined
+function allowed(page: string, { cors }: Pick<Config, 'cors'>): string | undefined {
+  if (!cors) return undefined
   if (cors.origins.includes('*')) return '*'
-  return cors.origins.includes(origin) ? origin : undefined
+  return cors.origins.includes(page) ? page : undefined
 }
 
 const fieldsOf = ({ headers, degradedHeader }: Pick<Config, 'headers' | 'degradedHeader'>) => [

@@ -1,6 +1,7 @@
 /** Header fields and problem documents of a decision. */
 import type { Decision, Lacking, LimitState } from '../base/decision.ts'
 import type { Config } from '../config/parse.ts'
+import { withCors } from './cors.ts'
 import { withChanged } from './own-fields.ts'
 import { merge } from './ratelimit-fields/merge.ts'
 import { SLOTS, seconds } from './ratelimit-fields/quantities.ts'
@@ -26,6 +27,17 @@ export function withDecisionFields(
     if (fallback) headers.set('Sluice-Degraded', fallback)
   })
 }
+
+/**
+ * Adds the fields of a decision, and those that let pages read them: all that a response of a limiter gets.
+ * @param page as of `withCors`
+ */
+export const withFields = (
+  response: Response,
+  decision: Decision,
+  config: Pick<Config, 'headers' | 'degradedHeader' | 'cors'>,
+  page?: string | null,
+): Response => withCors(withDecisionFields(response, decision, config), config, page)
 
 /** The fields of a decision, for a response that has none yet. */
 export function decisionFields(

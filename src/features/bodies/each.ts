@@ -1,5 +1,6 @@
 /** How a policy applies to the messages of a request. */
 
+import { canonical } from '../../core/base/part.ts'
 import { MAX_UNITS } from '../../core/base/units.ts'
 import type { Soon } from '../../core/base/when-known.ts'
 import { keysOf } from '../../core/config/schema/keys-in-redis.ts'
@@ -11,7 +12,6 @@ import {
   withShare,
   withValues,
 } from '../../core/program/match.ts'
-import { canonical } from '../../core/program/subject.ts'
 import type { Message } from '../../core/request/message.ts'
 import type { RequestView } from '../../core/request/view.ts'
 

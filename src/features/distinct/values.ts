@@ -1,6 +1,6 @@
 import { MAX_ENTRIES } from '../../core/base/units.ts'
 import type { NameValues } from '../../core/decide/limit.ts'
-import { DIGEST } from '../../core/program/subject.ts'
+import { DIGEST } from '../../core/decide/subject.ts'
 
 /**
  * The digests of the values of a match. A request that does not tell a value has one of its own, so that it cannot be repeated for free.

@@ -54,8 +54,6 @@ function createEndpoints(limiter: Limiter, openapi: object | undefined): PathHan
               ...runtime,
               contextOf: async (described) => described,
             })
-    return (
-      answer && withCors(answer, request.headers.get('origin') ?? undefined, config, { own: true })
-    )
+    return answer && withCors(answer, config, request.headers.get('origin'))
   }
 }

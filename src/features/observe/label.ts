@@ -1,8 +1,8 @@
 import { network, networkRange } from '../../core/base/ip.ts'
 import type { Soon } from '../../core/base/when-known.ts'
 import type { DecisionFact } from '../../core/decide/observer.ts'
+import { readableSubject } from '../../core/decide/subject.ts'
 import type { Match } from '../../core/program/match.ts'
-import { readableSubject } from '../../core/program/subject.ts'
 import type { ObserveSettings } from './options.ts'
 
 type PartitionKey = Match['partitionKey']

@@ -10,8 +10,8 @@ import { createUpstashReader } from '../../core/connection/upstash/upstash.ts'
 import { databaseFrom } from '../../core/decide/database.ts'
 import { operate, PROBE, type Resizing } from '../../core/decide/operate.ts'
 import type { LimiterParts } from '../../core/decide/question.ts'
+import type { NameSubject } from '../../core/decide/subject.ts'
 import type { Match } from '../../core/program/match.ts'
-import type { NameSubject } from '../../core/program/subject.ts'
 
 /** A limit that an operator has set for a key. */
 export interface OverrideReport {

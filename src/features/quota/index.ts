@@ -92,9 +92,8 @@ export function quota(options: QuotaOptions = {}): Feature {
 
   const handler: PathHandler = async (path, request, runtime, limiter) => {
     if (path !== endpoint) return undefined
-    const origin = request.headers.get('origin') ?? undefined
     const response = await answer(request, runtime, limiter)
-    return withCors(response, origin, limiter.config, { own: true })
+    return withCors(response, limiter.config, request.headers.get('origin'))
   }
 
   return {

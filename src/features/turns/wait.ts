@@ -1,15 +1,15 @@
 /** Requests that wait in the lines of their limits. */
-import type {
-  Store,
-  StoreReply,
-  StoreRequest,
-  StoreState,
-  Ticket,
+import {
+  REFUND_MS,
+  type Store,
+  type StoreReply,
+  type StoreRequest,
+  type StoreState,
+  type Ticket,
 } from '../../core/connection/store.ts'
 import type { PolicyLimit } from '../../core/decide/limit.ts'
 import type { StoreUse } from '../../core/decide/observer.ts'
 import type { Outcome, Pending, StoreAnswer, Waiting } from '../../core/decide/question.ts'
-import { REFUND_MS } from '../../core/decide/settle.ts'
 import { withChanged } from '../../core/respond/own-fields.ts'
 import type { WaitingRoom } from './room.ts'
 

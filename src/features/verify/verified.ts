@@ -1,10 +1,10 @@
 /** A verified request on its way through the limiter. */
 import type { Reason } from '../../core/base/decision.ts'
 import { formatAddress } from '../../core/base/ip.ts'
+import type { Part } from '../../core/base/part.ts'
 import type { Outcome } from '../../core/decide/question.ts'
 import type { Verified } from '../../core/decide/verified.ts'
 import { isMatch, type Match, type Matched, type Unmet } from '../../core/program/match.ts'
-import type { Part } from '../../core/program/subject.ts'
 import type { RequestView } from '../../core/request/view.ts'
 import { ANSWER, type Claim } from './field.ts'
 

@@ -14,19 +14,16 @@ interface ServerEnv {
 
 /** The runtime of a request to a Hono app. */
 export function runtimeOf(c: Context): RuntimeContext {
+  const { incoming, requestIP, remoteAddr } = (c.env ?? {}) as ServerEnv
   return {
     env: variablesFor(c.env),
     context: c,
     waitUntil: (promise) => keepAlive(c, promise),
-    // The address of the connection, if the server adapter reports it.
-    remoteAddress() {
-      const { incoming, requestIP, remoteAddr } = (c.env ?? {}) as ServerEnv
-      return (
-        incoming?.socket?.remoteAddress ??
-        requestIP?.call(c.env, c.req.raw)?.address ??
-        remoteAddr?.hostname
-      )
-    },
+    // If the server adapter reports it.
+    remoteAddress:
+      incoming?.socket?.remoteAddress ??
+      requestIP?.call(c.env, c.req.raw)?.address ??
+      remoteAddr?.hostname,
   }
 }
 

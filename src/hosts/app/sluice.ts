@@ -78,7 +78,7 @@ export function sluiceOf(limiter: Limiter): Sluice {
       const runtime = {
         env: variablesFor(env),
         context,
-        remoteAddress: () => remoteAddress,
+        remoteAddress,
         closed,
         // A rejection is logged where it happens.
         waitUntil: waitUntil ?? ((promise: Promise<unknown>) => void promise.catch(() => {})),

@@ -81,7 +81,7 @@ export function createGateway(
   const { origin: configured, originTimeoutMs } = config
   /** Adds the CORS fields to a response that the gateway itself makes. */
   const withOwnCors = (c: Context, answer: Response) =>
-    withCors(answer, c.req.header('origin'), config, { own: true })
+    withCors(answer, config, c.req.header('origin'))
   const app: App = new Hono({
     // Routes by the normalized path, so that no other spelling of a reserved path reaches the origin. The path behind Envoy's
     // prefix comes from the client. It is not normalized: `/..%2F..%2F` would leave the prefix and reach an endpoint that answers 200.

@@ -205,6 +205,12 @@ function parsed(options: Output<PolicyFields>) {
     ]),
     /** If undefined, the deadline of the configuration applies. */
     deadlineMs: deadline,
+    /** True if a charge depends on the response: on its status, its price, its body, or its end (slots). */
+    settles:
+      rest.countOnly !== undefined ||
+      rest.cost.response !== undefined ||
+      rest.cost.usage !== undefined ||
+      algorithm === 'concurrency',
   }
 }
 

@@ -102,6 +102,7 @@ describe('the policy parser', () => {
           deadlineMs: 300,
           onStoreError: 'local',
           usesBody: false,
+          settles: false,
           localShare: 1,
           accept: [],
         },

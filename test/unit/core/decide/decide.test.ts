@@ -36,7 +36,7 @@ async function deadlineOf(config: ConfigOptions, init: RequestInit = {}) {
   const matched = await describe('/', init)
   const spentMs = Date.now() - startedAt
   const clock = vi.spyOn(Date, 'now').mockReturnValue(startedAt + spentMs)
-  await decideEach([{ matched }], parts, { spentMs })
+  await decideEach([{ matched }], parts, { startedAt })
   clock.mockRestore()
   return { deadlineMs, spentMs }
 }

@@ -8,7 +8,6 @@ import { decideEach } from '../../../../src/core/decide/decide.ts'
 import { createDenialCache } from '../../../../src/core/decide/denial-cache.ts'
 import { limitState, limitsOf } from '../../../../src/core/decide/limit.ts'
 import type { LimiterParts } from '../../../../src/core/decide/question.ts'
-import { dependsOnResponse } from '../../../../src/core/decide/settle.ts'
 import type { Match } from '../../../../src/core/program/match.ts'
 import { inGateway } from '../../../../src/features/in-gateway.ts'
 import { Model } from '../../../model/model.ts'
@@ -146,7 +145,11 @@ export const denialCacheLaw = (numRuns: number) =>
               })
             if (what === 'change') policies = second!
             // Refunds after a response do not notify the caches.
-            if (what === 'settle') each('refund', limits.filter(dependsOnResponse))
+            if (what === 'settle')
+              each(
+                'refund',
+                limits.filter(({ policy }) => policy.settles),
+              )
             if (what === 'operate') {
               each(mode, mode === 'ban' ? limits.filter(({ penalty }) => penalty) : limits)
               for (const cache of isolates) cache.forget(now)
@@ -185,7 +188,7 @@ export const denialCacheLaw = (numRuns: number) =>
                 'bannedForMs',
               ] as const) {
                 // During a ban units may still come back, by time or by a refund after a response. Only the ban must match.
-                const free = field === 'nextAfterMs' || dependsOnResponse(enforced[index]!)
+                const free = field === 'nextAfterMs' || enforced[index]!.policy.settles
                 if (it.bannedForMs && field !== 'bannedForMs' && free) continue
                 if (it[field] === null || it[field] === undefined) {
                   expect(limit[field]).toBe(it[field])

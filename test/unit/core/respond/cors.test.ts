@@ -20,7 +20,7 @@ const limiterFields = 'RateLimit-Policy, RateLimit, Retry-After'
 
 /** The CORS fields of a response of the limiter. */
 function own(config: typeof named, origin: string | undefined, before = {}) {
-  const response = withCors(problem(429, { title: 'x' }, before), origin, config, { own: true })
+  const response = withCors(problem(429, { title: 'x' }, before), config, origin)
   const { 'content-type': _, 'cache-control': __, ...fields } = Object.fromEntries(response.headers)
   return fields
 }
@@ -66,7 +66,7 @@ describe('CORS fields of a response of the limiter', () => {
 
 describe('CORS fields of a response of the origin', () => {
   const exposed = (fields: Record<string, string>, config = named) =>
-    withCors(new Response('x', { headers: fields }), page, config).headers.get(
+    withCors(new Response('x', { headers: fields }), config).headers.get(
       'access-control-expose-headers',
     )
   const open = { 'Access-Control-Allow-Origin': page }
@@ -78,7 +78,7 @@ describe('CORS fields of a response of the origin', () => {
 
   test('A response of the origin without Access-Control-Allow-Origin stays unchanged.', () => {
     const response = new Response('x')
-    expect(withCors(response, page, named)).toBe(response)
+    expect(withCors(response, named)).toBe(response)
   })
 
   test.each<[string, Record<string, string>, string]>([
@@ -122,19 +122,27 @@ describe('CORS fields of a response of the origin', () => {
   })
 
   test('A response of the origin gets no CORS field except Access-Control-Expose-Headers.', () => {
-    const response = withCors(new Response('x', { headers: open }), page, withCookies)
+    const response = withCors(new Response('x', { headers: open }), withCookies)
     expect(Object.fromEntries(response.headers)).toEqual({
       'access-control-allow-origin': page,
       'access-control-expose-headers': limiterFields,
       'content-type': 'text/plain;charset=UTF-8',
     })
-    expect(withCors(new Response('x'), page, withCookies).headers.has('vary')).toBe(false)
+    expect(withCors(new Response('x'), withCookies).headers.has('vary')).toBe(false)
+  })
+
+  test('A response of an app is open only to the pages that the app itself names.', async () => {
+    const app = new Hono().use(rateLimiter({ cors: { origins: page }, policies: [] }))
+    const response = await app
+      .get('/', (c) => c.text('x'))
+      .request('/', { headers: { origin: page } })
+    expect([...response.headers.keys()]).toEqual(['content-type'])
   })
 
   test('A response of the origin keeps its status and body.', async () => {
-    const response = withCors(new Response('x', { status: 418, headers: open }), page, named)
+    const response = withCors(new Response('x', { status: 418, headers: open }), named)
     expect([response.status, await response.text()]).toEqual([418, 'x'])
-    const none = withCors(new Response(null, { status: 304, headers: open }), page, named)
+    const none = withCors(new Response(null, { status: 304, headers: open }), named)
     expect([none.status, none.body]).toEqual([304, null])
   })
 })

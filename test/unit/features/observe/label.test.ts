@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { hashedSubjects, type Part } from '../../../../src/core/program/subject.ts'
+import type { Part } from '../../../../src/core/base/part.ts'
+import { hashedSubjects } from '../../../../src/core/decide/subject.ts'
 import { labelOf } from '../../../../src/features/observe/label.ts'
 
 const hash = hashedSubjects('a secret')

@@ -1,27 +1,13 @@
-import type { KeyFault } from '../base/decision.ts'
+/** The name of a partition key in the store. */
+import { canonical, type Part } from '../base/part.ts'
 import { Recent } from '../base/recent.ts'
 import type { Soon } from '../base/when-known.ts'
-
-/** One part of the partition key of a request. A part without a value is missing, or has a `fault`. */
-export type Part = [label: string, value: string | undefined, fault?: KeyFault]
 
 /** The last part of a name that is a digest in any case: a part without a value is never readable. */
 export const DIGEST: Part = ['distinct', undefined]
 
 /** Converts the parts of a partition key to a subject. */
 export type NameSubject = (parts: Part[]) => Soon<string>
-
-/** The texts of keys that requests share. */
-const texts = new WeakMap<Part[], string>()
-
-/** Encodes the parts as JSON. Joined values would collide: ("a", "bc") with ("ab", "c"), and missing with empty. */
-export function canonical(parts: Part[]): string {
-  const known = texts.get(parts)
-  if (known !== undefined) return known
-  const text = JSON.stringify(parts.map(([label, value]) => [label, value ?? null]))
-  if (Object.isFrozen(parts)) texts.set(parts, text)
-  return text
-}
 
 /** Half of the upper bound of the cached subjects. */
 const MAX_NAMES = 5_000

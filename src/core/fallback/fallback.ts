@@ -6,32 +6,36 @@ import type { Fallback } from '../base/decision.ts'
 import { asStoreError, StoreError } from '../base/errors.ts'
 import { NOT_SENT } from '../connection/connection.ts'
 import { Timeout } from '../connection/deadline.ts'
-import type {
-  Correction,
-  Limit,
-  OnRefund,
-  Store,
-  StoreOptions,
-  StoreReply,
-  StoreRequest,
-  StoreResult,
-  StoreState,
+import {
+  type Correction,
+  type Limit,
+  type OnRefund,
+  REFUND_MS,
+  type Store,
+  type StoreOptions,
+  type StoreReply,
+  type StoreRequest,
+  type StoreResult,
+  type StoreState,
 } from '../connection/store.ts'
-import type { LocalStore } from '../fallback/local.ts'
-import type { DenialCache } from './denial-cache.ts'
-import type { PolicyLimit } from './limit.ts'
-import { REFUND_MS } from './settle.ts'
+import type { LocalStore } from './local.ts'
 
 export interface FallbackOptions {
   /** Decides policies with `onStoreError: 'local'`. */
   local: LocalStore
-  denialCache?: DenialCache | undefined
+  /** Remembers refusals. Defaults to none. */
+  denialCache?: Denials | undefined
   /** Receives each error of the database that `onStoreError` answers. */
   onStoreError: (error: StoreError) => void
   /** Called after the refund of a late charge. */
   onRefund: OnRefund
   /** True if the local store decides every policy, because there is no database. Defaults to false. */
   isLocal?: boolean
+}
+
+/** What keeps refusals. */
+export interface Denials {
+  keep(limit: Limit, state: StoreState, decidedAt: number, sentAt: number, receivedAt: number): void
 }
 
 /** The limits that a call has charged, each with the time of its charge, ms since the epoch. */
@@ -57,12 +61,12 @@ export function withFallback(
       for (let at = 0; at < limits.length; at += 1) {
         const limit = limits[at]!
         const state = own[at]!
-        const { policy } = limit as Partial<PolicyLimit>
-        if (policy?.mode !== 'enforce') continue
+        const { mode, onStoreError } = limit.terms
+        if (mode !== 'enforce') continue
         if (isDenial && !state.allowed)
-          denialCache?.keep(limit as PolicyLimit, state, decidedAt, sentAt, receivedAt)
+          denialCache?.keep(limit, state, decidedAt, sentAt, receivedAt)
         // A replay has the states of the first call.
-        if (replayed || policy.onStoreError !== 'local') continue
+        if (replayed || onStoreError !== 'local') continue
         local.learn(limit, state, state.decidedAt ?? decidedAt, receivedAt)
       }
     }
@@ -221,10 +225,9 @@ export function withFallback(
 const isAllowed = ({ allowed }: StoreState) => allowed
 
 /** The fallback of an enforced limit. */
-function fallbackOf(limit: Limit, isLocal: boolean): Fallback | undefined {
-  const { policy } = limit as Partial<PolicyLimit>
-  if (policy?.mode !== 'enforce') return undefined
-  return isLocal ? 'local' : policy.onStoreError
+function fallbackOf({ terms }: Limit, isLocal: boolean): Fallback | undefined {
+  if (terms.mode !== 'enforce') return undefined
+  return isLocal ? 'local' : terms.onStoreError
 }
 
 const isFallen = (request: StoreRequest): request is Correction =>

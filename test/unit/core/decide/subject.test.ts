@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { hashedSubjects, type Part, plainSubjects } from '../../../../src/core/program/subject.ts'
+import type { Part } from '../../../../src/core/base/part.ts'
+import { hashedSubjects, plainSubjects } from '../../../../src/core/decide/subject.ts'
 
 const parts = fc.array(
   fc.tuple(
