@@ -1,7 +1,7 @@
 /** Random configurations. */
 import { createHash } from 'node:crypto'
-import { inGateway } from '../../src/core/config/needs.ts'
 import type { Draw } from './draw.ts'
+import type { HostName } from './hosts.ts'
 import { condition, type Has, policy } from './policies.ts'
 
 /** A feature, with its options. */
@@ -9,8 +9,13 @@ export type Use = [feature: string, ...options: unknown[]]
 
 type Policies = Record<string, unknown> & { policies: Record<string, unknown>[] }
 
+/** The store on Durable Objects, by the function that makes it. */
+export const durableStore = 'durableObjects'
+
 export interface Drawn {
-  host: 'app' | 'gateway'
+  host: HostName
+  /** Redis over HTTP, or Durable Objects. */
+  store: 'redis' | typeof durableStore
   /** The configuration without `use`. It may be invalid. */
   config: Policies
   /** The live document. */
@@ -34,6 +39,7 @@ export const VARIABLES = {
   SLUICE_API_TOKEN: 'a-token-of-the-api',
   SLUICE_OPERATE_TOKEN: 'a-token-of-operators',
   SLUICE_PROXY_TOKEN: 'a-token-of-proxies',
+  SLUICE_VERIFY_TOKEN: 'a-token-of-verifiers',
   JWT_SECRET: 'a-secret-of-at-least-thirty-two-bytes',
   API_KEYS: API_KEYS.slice(0, 2)
     .map((key) => createHash('sha256').update(key).digest('hex'))
@@ -71,43 +77,83 @@ const clientAddress = ({ pick }: Draw, has: Has, isGateway: boolean) =>
       : []),
   )
 
+/** Features that some hosts have by default. */
+const FREE = [
+  'bans',
+  'concurrency',
+  'headerSets',
+  'leases',
+  'live',
+  'overrides',
+  'plans',
+  'refusals',
+  'shield',
+  'slidingLog',
+]
+/** Features that change nothing unless a field or a request uses them. */
+const WITHOUT_OPTIONS = [...FREE, 'bodies', 'distinct', 'proxies', 'turns', 'verify']
+
+/**
+ * Reports whether both sides have a feature. A feature without options may be on by default on one side, which then need not export it.
+ * @param exported reports for each side whether it exports the feature
+ */
+export function bothHave(feature: string, exported: boolean[]): boolean {
+  const [one, both] = [exported.some(Boolean), exported.every(Boolean)]
+  return both || (one && WITHOUT_OPTIONS.includes(feature))
+}
+
+const HOSTS = [
+  ...['app', 'app', 'app', 'gateway', 'gateway', 'gateway', 'hono', 'hono', 'hono'],
+  ...['http', 'express', 'fastify', 'next'],
+] as HostName[]
+/** Hosts whose variables are those of the process, which are texts. */
+const WITHOUT_BINDINGS: HostName[] = ['http', 'express', 'fastify', 'next']
+
 /** @param has tells which features the sides have */
 export function drawConfig(draw: Draw, has: Has): Drawn {
   const { pick, chance, whole, maybe } = draw
-  const host = pick('app', 'gateway')
-  const usual = host === 'gateway' ? 'cloudflare' : 'socket'
+  const host = pick(...HOSTS)
+  const [isGateway, hasBindings] = [host === 'gateway', !WITHOUT_BINDINGS.includes(host)]
+  const store = hasBindings && has(durableStore) && chance(0.2) ? durableStore : 'redis'
+  const usual = { gateway: 'cloudflare', next: { header: 'x-real-ip', trustedProxies: 1 } }
   const used = (feature: string, share = 1, ...options: unknown[]): Use[] =>
     has(feature) && chance(share) ? [[feature, ...options]] : []
   const use: Use[] = [
-    ...inGateway.flatMap((feature) => used(feature, host === 'app' ? 1 : 0.2)),
+    ...FREE.flatMap((feature) => used(feature, isGateway ? 0.2 : 1)),
     ...used('bodies'),
     ...used('distinct'),
+    ...used('turns'),
     ...used('jwt', 1, { secret: 'JWT_SECRET' }),
     ...used('proxies'),
+    ...used('verify', isGateway ? 0.2 : 0.4),
+    ...used('banList', store === 'redis' ? 0.3 : 0.01),
     ...used('jitter', 0.1, '10%'),
     ...used('observe', 0.3),
     ...used('quota', 0.2, { limit: 5 }),
-    ...used('shards', 0.1, ['one', 'two']),
-    ...used('endpoints', host === 'app' ? 0.4 : 0),
+    ...used('shards', store === 'redis' ? 0.1 : 0.01, ['one', 'two']),
   ]
+  const isListed = use.some(([feature]) => feature === 'banList')
+  if (!isGateway) use.push(...used('endpoints', isListed ? 0.8 : 0.4))
   const names = ['one', 'two', 'three', 'four'].slice(0, pick(1, 1, 2, 2, 3, 4))
-  const policies = names.map((name) => policy(draw, name, has))
+  const drawPolicy = (name: string) => policy(draw, name, has, isListed)
+  const policies = names.map(drawPolicy)
   // A live document is JSON, so it has no functions.
-  const live: Policies = JSON.parse(
-    JSON.stringify({ policies: names.map((name) => policy(draw, name, has)) }),
-  )
+  const live: Policies = JSON.parse(JSON.stringify({ policies: names.map(drawPolicy) }))
   // Limits of one key are decided by one script.
   if (chance(0.4)) for (const one of policies) Object.assign(one, { key: 'header:x-user' })
   return {
     host,
+    store,
     use,
     live,
     config: {
-      ...(host === 'gateway' && { origin: ORIGIN }),
+      ...(isGateway && { origin: ORIGIN }),
       policies,
       tables: { customers: { u1: 'free', u2: 'pro' } },
-      clientAddress: chance(0.5) ? usual : clientAddress(draw, has, host === 'gateway'),
-      clock: pick('edge', 'store'),
+      clientAddress: chance(0.5)
+        ? ((usual as Record<string, unknown>)[host] ?? 'socket')
+        : clientAddress(draw, has, isGateway),
+      clock: store === 'redis' ? pick('edge', 'store') : 'store',
       deadline: DEADLINE_MS,
       hashKeys: chance(0.5),
       denialCache: chance(0.7),
@@ -126,10 +172,17 @@ export function drawConfig(draw: Draw, has: Has): Drawn {
         known: pick(undefined, 'API_KEYS'),
       })),
       ...(has('live') && {
-        live: maybe(0.1, () => ({ from: 'kv:DOCUMENTS', every: pick('5s', '10m') })),
+        live: maybe(hasBindings ? 0.1 : 0, () => ({
+          from: 'kv:DOCUMENTS',
+          every: pick('5s', '10m'),
+        })),
       }),
       ...(has('shield') && {
-        shield: maybe(0.1, () => ({ binding: 'SHIELD', limit: 100, period: '10s' })),
+        shield: maybe(hasBindings ? 0.1 : 0, () => ({
+          binding: 'SHIELD',
+          limit: 100,
+          period: '10s',
+        })),
       }),
       api: maybe(0.15, () => ({ callers: { limit: whole(2, 8), window: '10s' } })),
       refusal: maybe(
@@ -139,4 +192,12 @@ export function drawConfig(draw: Draw, has: Has): Drawn {
       ),
     },
   }
+}
+
+/** The names of what a configuration has: its host, its store, its features, and its fields. */
+export function partsOf({ host, store, use, config }: Drawn): Set<string> {
+  const fields = [config, ...config.policies].flatMap((one) =>
+    Object.keys(one).filter((name) => one[name] !== undefined),
+  )
+  return new Set([host, store, ...use.map(([feature]) => feature), ...fields])
 }

@@ -63,10 +63,13 @@ function part({ pick }: Draw, has: Has, isWithId: boolean): unknown {
   )
 }
 
-/** A key function. In an app its argument is the request, in the gateway the context of Hono. */
-const userOf = (context: Request | { req: { raw: Request } }) =>
-  ('req' in context ? context.req.raw : context).headers.get('x-user')
-const laterUserOf = async (context: Request | { req: { raw: Request } }) => userOf(context)?.length
+/** A key function. Its argument is the request, also that of Node, or the context of Hono. */
+const userOf = (context: Context) => {
+  const { headers } = 'headers' in context ? context : context.req.raw
+  return headers instanceof Headers ? headers.get('x-user') : (headers['x-user'] ?? null)
+}
+const laterUserOf = async (context: Context) => userOf(context)?.length
+type Context = Request | { req: { raw: Request } } | { headers: Record<string, string> }
 
 function cost(draw: Draw, has: Has): unknown {
   const { pick, whole } = draw
@@ -147,8 +150,11 @@ function counting(draw: Draw, has: Has): Fields {
   }
 }
 
-/** A random policy. A few are invalid. */
-export function policy(draw: Draw, name: string, has: Has): Fields {
+/**
+ * A random policy. A few are invalid.
+ * @param isListed true if bans can be listed
+ */
+export function policy(draw: Draw, name: string, has: Has, isListed: boolean): Fields {
   const { pick, chance, whole, maybe } = draw
   const counted = counting(draw, has)
   const isSlots = counted.algorithm === 'concurrency'
@@ -159,7 +165,8 @@ export function policy(draw: Draw, name: string, has: Has): Fields {
   const plans = { free: whole(1, 4), pro: whole(5, 12) }
   const fields: Fields = {
     name,
-    limit: whole(1, 12),
+    // Bans follow refusals.
+    limit: whole(1, isListed && chance(0.7) ? 2 : 12),
     key: chance(0.25) ? [source(), source()] : maybe(0.85, source),
     match,
     ...(!isDistinct && chance(0.4) && { cost: cost(draw, has) }),
@@ -174,8 +181,14 @@ export function policy(draw: Draw, name: string, has: Has): Fields {
     refusal: maybe(0.1, () => refusal(draw, has)),
     ...(has('overrides') && { overrides: maybe(0.2, () => true) }),
     ...(has('bans') && {
-      penalty: maybe(0.2, () =>
-        pick<unknown>('manual', { after: 2, within: '1m', ban: pick('5s', '2m'), max: '10m' }),
+      penalty: maybe(isListed ? 0.6 : 0.2, () =>
+        pick<unknown>('manual', {
+          after: pick(1, 2),
+          within: '1m',
+          ban: pick('5s', '2m'),
+          max: '10m',
+          ...(isListed && chance(0.7) && { list: true }),
+        }),
       ),
     }),
     ...(chance(0.15) && {
@@ -197,10 +210,13 @@ export function policy(draw: Draw, name: string, has: Has): Fields {
   if (has('leases') && chance(isLeasable ? 0.2 : 0.005)) {
     fields.lease = { max: whole(2, 5), ttl: pick('2s', '20s') }
   }
+  const mayWait = !isSlots && !isDistinct && !fields.lease
+  if (has('turns') && chance(mayWait ? 0.15 : 0.005)) {
+    fields.wait = pick('500ms', '3s', '20s', '60s')
+  }
   if (isSlots && chance(0.95)) {
     if (isByResponse(fields)) fields.cost = 1
     delete fields.countOnly
-    delete fields.check
   }
   return fields
 }

@@ -25,12 +25,14 @@ export interface Case {
   cf: object
   /** The address of the connection. */
   address: string
+  /** When the client gives up, ms after its arrival. Undefined if it does not. */
+  leaves: number | undefined
   response: () => Promise<Response>
 }
 
-export function requestOf({ text }: Case): Request {
+export function requestOf({ text }: Case, signal: AbortSignal): Request {
   const { url, ...init } = JSON.parse(text)
-  return new Request(url, init)
+  return new Request(url, { ...init, signal })
 }
 
 const ADDRESSES = [
@@ -98,6 +100,17 @@ function drawn({ pick, chance, whole }: Draw) {
 
 type Sent = ReturnType<typeof drawn>
 
+/** The field of `sluice verify`, signed at about `now`. */
+function verifyField({ pick, chance, whole }: Draw, { config }: Drawn, now: number): string {
+  const { name } = pick(...config.policies)
+  const at = now + pick(0, 0, 0, 60_000, -400_000)
+  const [policy, cost] = pick<[unknown, unknown]>(['', ''], [name, ''], [name, whole(0, 20)])
+  const kind = chance(0.3) ? 'through' : 'answer'
+  const text = `v1;nonce-of-${whole(1, 2)};${whole(0, 999)};${at};${kind};${policy};${cost}`
+  const token = chance(0.9) ? VARIABLES.SLUICE_VERIFY_TOKEN : 'wrong'
+  return `${text};${createHmac('sha256', token).update(text).digest('base64url')}`
+}
+
 /** Values for the key of a policy. */
 const valuesOf = ({ pick, whole }: Draw, key: unknown): unknown =>
   [key].flat().map((part) => {
@@ -106,7 +119,7 @@ const valuesOf = ({ pick, whole }: Draw, key: unknown): unknown =>
   })
 
 /** A call of the decision API. */
-function apiCall(draw: Draw, { config }: Drawn, now: number): Sent {
+function apiCall(draw: Draw, { config, use }: Drawn, now: number): Sent {
   const { pick, chance, whole } = draw
   const { name, key } = pick(...config.policies)
   const { url, method, headers, body } = drawn(draw)
@@ -122,6 +135,7 @@ function apiCall(draw: Draw, { config }: Drawn, now: number): Sent {
     chance(0.3) ? Array.from({ length: whole(1, 5) }, one) : one()
   const at = `/_sluice/v1/policies/${name}`
   const operate = VARIABLES.SLUICE_OPERATE_TOKEN
+  const bans = (query: string): [string, string] => [`${at}/bans${query}`, operate]
   const byApi = VARIABLES.SLUICE_API_TOKEN
   const [path, token, content, verb] = pick<[string, string, unknown?, string?]>(
     ['/_sluice/v1/decide', byApi, list(() => ({ ...ask(), ...(chance(0.2) && { mode: 'peek' }) }))],
@@ -139,6 +153,9 @@ function apiCall(draw: Draw, { config }: Drawn, now: number): Sent {
     [`${at}/keys/u${whole(1, 4)}/limit`, operate, { limit: whole(1, 20), for: '1h' }, 'PUT'],
     [`${at}/keys/u${whole(1, 4)}/limit`, operate, undefined, pick('GET', 'DELETE')],
     [`${at}/keys`, operate],
+    ...(use.some(([feature]) => feature === 'banList')
+      ? [bans(''), bans(''), bans(`?after=${now}:x`)]
+      : [bans('')]),
     ['/_sluice/health', operate],
     ['/_sluice/quota', operate],
   )
@@ -161,6 +178,8 @@ function apiCall(draw: Draw, { config }: Drawn, now: number): Sent {
     ...(content ? { body: JSON.stringify(content) } : {}),
   } as Sent
 }
+
+const REPORT = 'https://app.example/_sluice/v1/verify'
 
 /** The response of the origin. Its body takes a time, for which the request holds its slots. */
 function originOf({ pick, chance, whole }: Draw, isHead: boolean) {
@@ -189,9 +208,14 @@ function originOf({ pick, chance, whole }: Draw, isHead: boolean) {
 }
 
 function drawCase(draw: Draw, of: Drawn, at: number): Case {
-  const { pick, chance } = draw
-  const hasApi = of.host === 'gateway' || of.use.some(([name]) => name === 'endpoints')
+  const { pick, chance, maybe } = draw
+  const uses = (feature: string) => of.use.some(([name]) => name === feature)
+  const hasApi = of.host === 'gateway' || uses('endpoints')
   const sent = chance(hasApi ? 0.3 : 0.02) ? apiCall(draw, of, at) : drawn(draw)
+  if (chance(uses('verify') ? 0.3 : 0.02)) {
+    Object.assign(sent.headers, { 'sluice-verify': verifyField(draw, of, at) })
+    if (chance(0.1)) Object.assign(sent, { url: REPORT, method: 'GET', body: undefined })
+  }
   return {
     at,
     isolate: 0,
@@ -207,6 +231,7 @@ function drawCase(draw: Draw, of: Drawn, at: number): Case {
       },
     },
     address: pick(...ADDRESSES),
+    leaves: maybe(0.05, () => pick(1, 300, 5_000)),
     response: originOf(draw, sent.method === 'HEAD'),
   }
 }

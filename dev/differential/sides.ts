@@ -1,55 +1,56 @@
-/** The code of a folder as one of the two sides: its hosts, and those features that both sides have. */
-import { existsSync } from 'node:fs'
+/** A built package as one of the two sides. Its entries may have any names: a name is searched in all of them. */
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { loadSideBeforeUse } from './before-use.ts'
-import type { Use } from './configs.ts'
+import { durableStore, type Use } from './configs.ts'
+import { hosts } from './hosts.ts'
 import type { Side } from './side.ts'
 
-const FOLDERS: Readonly<Record<string, string>> = {
-  bans: 'bans',
-  bodies: 'bodies',
-  concurrency: 'concurrency',
-  distinct: 'distinct',
-  endpoints: 'endpoints',
-  headerSets: 'header-sets',
-  jitter: 'jitter',
-  jwt: 'jwt',
-  leases: 'leases',
-  live: 'live',
-  observe: 'observe',
-  overrides: 'overrides',
-  plans: 'plans',
-  proxies: 'proxies',
-  quota: 'quota',
-  refusals: 'refusals',
-  shards: 'shards',
-  shield: 'shield',
-  slidingLog: 'sliding-log',
+type Exported = Record<string, unknown>
+type Make = (...options: unknown[]) => object
+
+/** Entries without a part of the limiter. They start servers, or need packages of their own. */
+const APART = ['./testing', './lint', './client', './nest', './better-auth']
+
+async function entriesOf(name: string, folder: string): Promise<Map<string, Exported>> {
+  const { exports } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  const entries = new Map<string, Exported>()
+  for (const [entry, target] of Object.entries<string | { default: string }>(exports)) {
+    const file = typeof target === 'string' ? target : target.default
+    if (!file.endsWith('.js') || APART.includes(entry)) continue
+    try {
+      entries.set(entry, await import(pathToFileURL(join(folder, file)).href))
+    } catch (error) {
+      console.warn(`The entry ${entry} of the side ${name} does not load: ${error}`)
+    }
+  }
+  return entries
 }
 
-/** Features that older commits have in the core. */
-const IN_CORE = ['headerSets', 'plans']
-
 export async function loadSide(name: string, folder: string): Promise<Side> {
-  const has = (path: string) => existsSync(join(folder, 'src', path))
-  if (!has('hosts')) return loadSideBeforeUse(name, folder)
-  const from = (path: string) => import(pathToFileURL(join(folder, 'src', path)).href)
-  const { createSluice } = await from('hosts/app/sluice.ts')
-  const { createGateway } = await from('hosts/worker/gateway.ts')
-  const features = new Map<string, (...options: unknown[]) => object>()
-  for (const [feature, path] of Object.entries(FOLDERS)) {
-    const file = `features/${path}/index.ts`
-    if (has(file)) features.set(feature, (await from(file))[feature])
+  const entries = await entriesOf(name, folder)
+  const found = (wanted: string) => [...entries.values()].find((one) => wanted in one)?.[wanted]
+  /** A function of an entry, or of the first entry that has it. */
+  const exported = (wanted: string, entry?: string): Make => {
+    const one = entry ? entries.get(entry)?.[wanted] : found(wanted)
+    if (one) return one as Make
+    throw new Error(`The side ${name} does not export ${wanted}.`)
   }
-  const made = ([feature, ...options]: Use) => features.get(feature)!(...options)
+  /** Features without an export are on by default (`bothHave`). */
+  const made = ([feature, ...options]: Use) =>
+    found(feature) ? [exported(feature)(...options)] : []
   return {
     name,
-    features: new Set([...features.keys(), ...IN_CORE]),
-    create({ host, config, use }, namespace) {
-      const own = use.filter(([feature]) => features.has(feature))
-      const whole = { ...config, namespace, use: own.map(made) }
-      return host === 'app' ? createSluice(whole) : createGateway(whole)
+    exports: (wanted) => found(wanted) !== undefined,
+    Objects: found('SluiceSubject'),
+    create({ host, config, use, store }, namespace) {
+      const whole = {
+        ...config,
+        namespace,
+        use: use.flatMap(made),
+        ...(store === durableStore && { store: exported(durableStore)() }),
+      }
+      return hosts[host](exported, whole)
     },
   }
 }

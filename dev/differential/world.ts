@@ -1,15 +1,15 @@
 /** What both sides run in: one Redis, the bridge in front of it, an origin, and a network with faults. */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { startBridge, startRedis } from 'sluice-upstash-bridge'
-import { ORIGIN } from './configs.ts'
-import type { Case, Outage } from './requests.ts'
+import { ORIGIN, VARIABLES } from './configs.ts'
+import type { Case, Fault, Outage } from './requests.ts'
 import type { VirtualTime } from './time.ts'
 
 const TOKEN = 'a-local-token'
 /** The header with the number of a request, by which the origin knows it. */
 export const NUMBER = 'x-number'
 /** How long a call takes in each direction, ms, and a slow one altogether. */
-const [WAY_MS, SLOW_MS] = [2, 560]
+export const [WAY_MS, SLOW_MS] = [2, 560]
 
 /** What a run of requests is done in. */
 export interface Scene {
@@ -18,6 +18,10 @@ export interface Scene {
   cases: Case[]
   outages: Outage[]
 }
+
+/** The fault of calls at a time, ms since the epoch. */
+export const faultAt = (outages: Outage[], at: number): Fault | undefined =>
+  outages.find(({ from, to }) => from <= at && at < to)?.fault
 
 export interface World {
   env: Record<string, string>
@@ -54,7 +58,7 @@ export async function startWorld(): Promise<World> {
       return cases[Number(headers.get(NUMBER))]!.response()
     }
     await time.sleep(WAY_MS)
-    const fault = outages.find(({ from, to }) => from <= time.now && time.now < to)?.fault
+    const fault = faultAt(outages, time.now)
     if (fault === 'down') throw new TypeError('fetch failed')
     const address = fault === 'stopped' ? url.replace(bridge.url, withoutRedis.url) : url
     const response = await time.outside(() => call(address, init))
@@ -88,8 +92,11 @@ export async function startWorld(): Promise<World> {
     [`UPSTASH_REDIS_REST_URL${suffix}`, bridge.url],
     [`UPSTASH_REDIS_REST_TOKEN${suffix}`, TOKEN],
   ])
+  const env: Record<string, string> = { ...Object.fromEntries(databases), ...VARIABLES }
+  // The hosts of Node read the variables of the process.
+  Object.assign(process.env, env)
   const world: World = {
-    env: Object.fromEntries(databases),
+    env,
     scene: undefined,
     recordsOf,
     async close() {

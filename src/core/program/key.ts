@@ -7,7 +7,7 @@ import type { Config } from '../config/parse.ts'
 import type { KeyPart } from '../config/schema/key.ts'
 import { createApiKey } from '../request/api-key.ts'
 import type { Claims } from '../request/claims.ts'
-import { folded, textOfField } from '../request/fold.ts'
+import { folded } from '../request/fold.ts'
 import { pathMatcher } from '../request/path.ts'
 import { readSource, UNREADABLE } from '../request/source.ts'
 import type { RequestView } from '../request/view.ts'
@@ -62,7 +62,6 @@ export function foldPart(
       return part.digest ? value : folded(value)
     case 'header':
     case 'cookie':
-      return folded(textOfField(value))
     case 'query':
       return folded(value)
     default:

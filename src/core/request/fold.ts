@@ -43,5 +43,5 @@ const IGNORED = /[\u0300-\u036f\p{Cc}\p{Default_Ignorable_Code_Point}]/gu
 export function folded(text: string): string {
   if (/^[!-~]*$/.test(text)) return text.toLowerCase()
   const plain = text.normalize('NFKD').toLowerCase().toUpperCase().toLowerCase().normalize('NFKD')
-  return trimmed(plain.replace(IGNORED, '')) || text
+  return trimmed(plain.replace(IGNORED, '')) || trimmed(text) || text
 }

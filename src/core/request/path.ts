@@ -12,8 +12,8 @@ export const normalizePath = (path: string): string => spellings(path)[0]!
  * separate segments, whether `..;x` equals `..`, whether what follows a `;` is a part of the segment, and whether `..` removes an empty
  * segment. For example `/api/x%2F..%2F..` and `/api/..;` are `/` for some origins and below
  * `/api` for others. PHP's `parse_url` and `new URL(target, base)` take `//a/login` for the path `/login` of the host `a`. Fastify before 5 ends the path at the
- * first `;`. The `$` of a regular expression also matches before a line feed at the end of a path, some origins trim a path, and Caddy ignores dots
- * and spaces at its end, as file systems of Windows do. CGI, PHP and ASP.NET run `/login.php` for `/login.php/x` with the rest as `PATH_INFO`
+ * first `;`. The `$` of a regular expression also matches before a line feed at the end of a path, and in Ruby `^` and `$` match at each line feed.
+ * Some origins trim a path, and Caddy ignores dots and spaces at its end, as file systems of Windows do. CGI, PHP and ASP.NET run `/login.php` for `/login.php/x` with the rest as `PATH_INFO`
  * (RFC 3875, 4.1.5), which is the path for the routers of Symfony, Laravel and WordPress: `/index.php/login` is `/login`.
  * @param sent the path as it was sent, where a router such as Hono's may read it before `.`, `..` and `\` are resolved
  * @returns the normalized path first
@@ -24,7 +24,7 @@ export function readings(path: string, sent = path): string[] {
   const others = path.includes(';') ? [path.split(';', 1)[0]!] : []
   if (path.startsWith('//')) others.push(path.replace(/^\/+[^/]*\/?/, '/'))
   all.push(...others.map(normalizePath))
-  return [...new Set(all.flatMap(byPrograms).flatMap((one) => [one, strip(one, endsPath) || '/']))]
+  return [...new Set(all.flatMap(byPrograms).flatMap((one) => [one, ...linesOf(one)]))]
 }
 
 /** The end of a segment that names a program, before other segments. */
@@ -44,6 +44,13 @@ function byPrograms(path: string): string[] {
   }
   return all
 }
+
+/** The lines of a path, without what origins drop at their ends. A path without a line feed is one line. */
+const linesOf = (path: string) =>
+  path
+    .split(/[\n\r\u2028\u2029]/)
+    .filter((line) => line.startsWith('/'))
+    .map((line) => strip(line, endsPath) || '/')
 
 const endsPath = (character: string, isBefore: boolean) =>
   !isBefore && ('/.'.includes(character) || isBlank(character))

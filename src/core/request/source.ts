@@ -1,7 +1,7 @@
 import { Unusable } from '../base/unusable.ts'
 import type { Source } from '../config/schema/credentials.ts'
 import { mayBe } from './names.ts'
-import { ODD, queryValues, spelledValues } from './values.ts'
+import { headerValues, queryValues, spelledValues } from './values.ts'
 import type { TokenView } from './view.ts'
 
 export const UNREADABLE = new Unusable('unreadable')
@@ -14,8 +14,9 @@ export const looksLikeJwt = (text: string): boolean => text.indexOf('.') < text.
 
 /**
  * Reads a header, a cookie, a query parameter or a bearer token (RFC 6750, 2.1). Returns `undefined` if it is absent or empty. Two
- * different values are unreadable, and so is another spelling of the name, which some origins read as the name. A header that is sent twice arrives as one value with a comma (RFC 9110, 5.3) and is read as such,
- * because values such as `User-Agent` also contain commas. Never throws.
+ * different values are unreadable, and so is another spelling of the name, which some origins read as the name. So is a header with a
+ * comma, because a header that is sent twice arrives as one value with a comma (RFC 9110, 5.3), and origins read the first, the last or
+ * all; apart from fields such as `User-Agent`, whose values contain commas. Never throws.
  */
 export function readSource(source: Source, view: SourceView): string | Unusable | undefined {
   const values = valuesOf(source, view).filter((value) => Boolean(value))
@@ -45,17 +46,19 @@ export const hasAtMostBearer = (sources: Source[], view: SourceView): boolean =>
 type Value = string | Unusable | null | undefined
 
 function valuesOf({ source, name }: Source, view: SourceView): Value[] {
-  const { request, omitted } = view
-  if (source === 'query')
-    return omitted?.includes('query') ? [UNREADABLE] : certain(queryValues(view, name))
-  const field = source === 'header' ? name : source === 'bearer' ? 'authorization' : 'cookie'
-  const values = spelledValues(request.headers, field)
-  const [value] = values
-  if (values.length === 0) return omitted?.includes('headers') ? [UNREADABLE] : []
-  if (source === 'header') return value && ODD.test(value) ? [UNREADABLE] : certain(values)
-  if (source === 'bearer') return bearers(value!)
+  const { headers } = view.request
+  const isOmitted = view.omitted?.includes(source === 'query' ? 'query' : 'headers')
+  if (source === 'query') return isOmitted ? [UNREADABLE] : certain(queryValues(view, name))
+  if (source === 'header') {
+    const [values, isOne] = headerValues(headers, name)
+    if (values.length === 0 && isOmitted) return [UNREADABLE]
+    return isOne ? values.slice(0, 1) : certain(values)
+  }
+  const [value] = spelledValues(headers, source === 'bearer' ? 'authorization' : 'cookie')
+  if (value === undefined) return isOmitted ? [UNREADABLE] : []
+  if (source === 'bearer') return bearers(value)
   // Each pair separately, because the parser returns only the first of two cookies with the same name.
-  return value!.split(';').map((pair) => cookieOf(pair, name))
+  return value.split(';').map((pair) => cookieOf(pair, name))
 }
 
 /** A value that all origins read, or unreadable. */
@@ -85,8 +88,8 @@ function bearers(field: string): (string | Unusable)[] {
 /** What separates cookies for some origins. */
 const SEPARATORS = /(?:[^!-~]|,)+/
 
-/** A value with characters at an end that some origins drop. */
-const ODD_VALUE = /^[^!-~]|[^!-~]$/
+/** A value with characters at an end that some origins drop, or with a separator. */
+const ODD_VALUE = /^[^!-~]|[^!-~]$|[\s,]/
 
 /**
  * Reads the value of a cookie from one pair. Returns `undefined` if the pair is another cookie. Double quotes around a value are not part

@@ -1,4 +1,5 @@
 /** The values that origins may read where a client has sent a name more than once, or in another spelling. */
+import { textOfField } from './fold.ts'
 import { mayBe, otherSpellings } from './names.ts'
 
 /** The query of a request as it was parsed, and the URL that it is from. */
@@ -46,29 +47,29 @@ export function queryValues(
   return values.size === 1 && values.has(undefined) ? [] : [...values]
 }
 
-/** Fields whose value has commas although they were sent once. A whole value that matches is certain. */
+/** Fields whose value has commas although they were sent once, and that name no client. A whole value that matches is certain. */
 const WITH_COMMAS =
-  /^(accept(-.*)?|authorization|cache-control|cookie|date|expires|forwarded|from|if-.*|pragma|prefer|referer|sec-ch-ua.*|user-agent|via|x-forwarded-for)$/
+  /^(accept(-.*)?|cache-control|cookie|date|expires|from|if-.*|pragma|prefer|priority|referer|sec-ch-ua.*|user-agent|via)$/
 
 /** Control characters, and others that some origins remove at the ends of a value. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: workerd passes them on
-const CONTROL = /[\x00-\x08\x0a-\x1f\x7f-\xa0]/
+const CONTROL = /[\x00-\x08\x0a-\x1f\x7f]|^[\x80-\xa0]|[\x80-\xa0]$/
 
-/** Those that are no part of a character in UTF-8, whose bytes the Fetch API reads as characters. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: workerd passes them on
-export const ODD = /[\x00-\x08\x0a-\x1f\x7f]|^[\x80-\xa0]|[\t-~][\x80-\xa0]+$/
-
-/** The values of a field and of its other spellings, in all of which CGI sees one field. `undefined` if a spelling is absent. */
+/** The texts of a field and of its other spellings, in all of which CGI sees one field. `undefined` if a spelling is absent. */
 export function spelledValues(headers: Headers, name: string): (string | undefined)[] {
-  const value = headers.get(name) ?? undefined
-  const others = otherSpellings(headers, name).flatMap((other) => headers.get(other) ?? [])
+  const textIn = (field: string) => {
+    const value = headers.get(field)
+    return value === null ? [] : [textOfField(value)]
+  }
+  const [value] = textIn(name)
+  const others = otherSpellings(headers, name).flatMap(textIn)
   return value === undefined && others.length === 0 ? [] : [value, ...others]
 }
 
 /**
  * Lists the values that origins may read for a header field. The Fetch API joins the lines of a field with commas, and origins read the
  * first, the last or all of them. `undefined` means that some origin reads none.
- * @returns the values, and true if the first of them, which is the whole, is the only one that counts if it matches
+ * @returns the values, and true if the first of them, which is the whole, is the only one that counts for a key, or if it matches
  */
 export function headerValues(
   headers: Headers,

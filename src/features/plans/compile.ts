@@ -12,17 +12,11 @@ export const compilePlan: CompilePlan = (policy, config, readers) => {
   const table =
     plan.table === undefined ? undefined : new Map(Object.entries(config.tables![plan.table]!))
   const least = smallest([policy, ...sizes.values()])
-  const sizeOfOne = (value: string | undefined) => {
-    const name = table && value !== undefined ? table.get(value) : value
-    return (name !== undefined && sizes.get(name)) || policy
-  }
   const sizeOf = ([part]: Part[]) => {
     const [, value, fault] = part!
     if (fault === 'unreadable') return least
-    const size = sizeOfOne(value)
-    if (size !== policy || !value?.includes(',')) return size
-    // A field that is sent twice arrives with a comma (RFC 9110, 5.3), and an origin may read one of its lines.
-    return smallest([policy, ...value.split(',').map((line) => sizeOfOne(line.trim()))])
+    const name = table && value !== undefined ? table.get(value) : value
+    return (name !== undefined && sizes.get(name)) || policy
   }
   return (view) => whenKnown(read(view), sizeOf)
 }

@@ -83,7 +83,7 @@ describe('plans', () => {
     ['/header', {}, 5],
     ['/header', { 'x-plan': '' }, 5],
     ['/header', { 'x-plan': 'Pro' }, 5],
-    ['/header', { 'x-plan': 'pro, pro' }, 5],
+    ['/header', { 'x-plan': 'pro, pro' }, 3],
     ...['__proto__', 'constructor', 'toString', 'hasOwnProperty'].flatMap(
       (name): [string, Record<string, string>, number][] => [
         ['/header', { 'x-plan': name }, 5],
@@ -165,7 +165,7 @@ describe('plans', () => {
           ['x-plan', 'pro'],
           ['x-plan', 'y'],
         ],
-        5,
+        3,
       ],
       [
         '/table',

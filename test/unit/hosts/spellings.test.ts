@@ -35,6 +35,22 @@ const servers = {
       if (first === 'users' && second && more.length === 0) response.end(`users\n${second}`)
       else response.end(isPlain || first === 'admin' ? first : '')
     }),
+  // As in Ruby, where `^` and `$` match at line feeds.
+  'http, by lines': () =>
+    createServer(({ url }, response) => {
+      const [path] = url!.split('?')
+      const text = path!.replace(/(?:%[\da-f]{2})+/gi, (run) => {
+        try {
+          return decodeURIComponent(run)
+        } catch {
+          return run
+        }
+      })
+      const [, plain] = /^\/(login|health|free)$/m.exec(text) ?? []
+      const [, id] = /^\/users\/([^/]+)$/m.exec(text) ?? []
+      const isAdmin = /^\/admin(\/.*)?$/m.test(text)
+      response.end(id === undefined ? (plain ?? (isAdmin ? 'admin' : '')) : `users\n${id}`)
+    }),
   express: () => {
     const app = express()
     app.get('/users/:id', (request, response) => void response.send(`users\n${request.params.id}`))

@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { PolicyOptions } from '../../../../src/core/config/options.ts'
 import { isMatch } from '../../../../src/core/program/match.ts'
@@ -19,6 +20,43 @@ describe('a partition key', () => {
         circumstances,
       )
     ).a
+
+  test('A client that repeats a header, a cookie or a parameter gets no quota of its own.', async () => {
+    const name = fc.constantFrom('x-user', 'authorization', 'x-forwarded-for', 'forwarded')
+    const other = fc.stringMatching(/^[a-z0-9]{0,5}$/)
+    /** The key, the parameter of the query and the field with a value. */
+    const ways = {
+      header: (value: string, name: string) => [`header:${name}`, '', name, value],
+      cookie: (value: string, name: string) => [`cookie:${name}`, '', 'cookie', `${name}=${value}`],
+      'another cookie': (value: string) => [
+        'cookie:sid',
+        '',
+        'cookie',
+        value === 'ann' ? 'sid=ann' : `a=${value}`,
+      ],
+      query: (value: string, name: string) => [`query:${name}`, `${name}=${value}`, 'x-none', ''],
+    }
+    const lines = fc.tuple(fc.array(other, { maxLength: 2 }), fc.array(other, { maxLength: 2 }))
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom(...Object.values(ways)),
+        name,
+        lines,
+        async (way, name, [before, after]) => {
+          const sent = [...before, 'ann', ...after].map((value) => way(value, name))
+          // As Workers join the lines of a field, also those of cookies.
+          const headers: Record<string, string> = {}
+          for (const [, , field, value] of sent) {
+            headers[field!] = field! in headers ? `${headers[field!]}, ${value}` : value!
+          }
+          const url = `/?${sent.map(([, parameter]) => parameter).join('&')}`
+          const found = (await key(sent[0]![0] as 'path', headers, { url }))!
+          expect(['ann', undefined]).toContain(found[0]![1])
+        },
+      ),
+      { numRuns: 300 },
+    )
+  })
 
   test('The key ip reads the address only from cf-connecting-ip.', async () => {
     const spoofed = {

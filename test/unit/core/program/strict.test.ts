@@ -102,6 +102,22 @@ describe('A repeated query parameter or header field', () => {
     expect(await applies({ not: { header: { 'x-plan': 'free*' } } }, '/', lines)).toBe(true)
   })
 
+  test('A condition compares the text of a field, in UTF-8 or in Latin-1, as a key does.', async () => {
+    const lines = (value: string): [string, string][] => [['x-plan', value]]
+    for (const sent of ['caf\xc3\xa9', 'caf\xe9']) {
+      expect(await applies({ header: { 'x-plan': 'café' } }, '/', lines(sent))).toBe(true)
+      expect(await applies({ not: { header: { 'x-plan': 'CAFÉ*' } } }, '/', lines(sent))).toBe(
+        false,
+      )
+      expect(await applies({ header: { 'x-plan': '*ã*' } }, '/', lines(sent))).toBe(false)
+    }
+    const { denied } = await createMatcher({
+      deny: { header: { 'x-plan': 'café' } },
+      policies: [{ name: 'p', ...quota }],
+    })('/', { headers: lines('pro, CAF\xc3\x89') })
+    expect(denied).toBeDefined()
+  })
+
   test('A control character at an end of a value, which Rack drops, does not hide the value.', () => {
     // workerd passes such a value on. The constructor of Headers would throw.
     const fields = new Map([['x-plan', 'pro\x0b']])

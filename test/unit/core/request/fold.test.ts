@@ -13,6 +13,17 @@ test.each([
   expect(spellings.map(folded)).toEqual(spellings.map(() => name))
 })
 
+test('White space around a value that would vanish makes no other value.', () => {
+  // Its compatibility form is a space and an accent.
+  for (const value of ['\ufe49', '\u200b', '\u0301']) {
+    expect([` ${value}`, `${value}\t`, `\u00a0${value}\n`].map(folded)).toEqual([
+      value,
+      value,
+      value,
+    ])
+  }
+})
+
 test.each([' ', '\u200b', '\u0301', '\0'])('A value that would vanish, %j, is kept.', (value) => {
   expect(folded(value)).toBe(value)
 })

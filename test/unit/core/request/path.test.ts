@@ -70,7 +70,11 @@ test.each([
   ['/login.aspx/x/..', ['/login.aspx']],
   ['/v1.2/login', ['/v1.2/login']],
   ['/.well-known/x', ['/.well-known/x']],
-  ['/x%0a/login', ['/x\n/login']],
+  // Ruby: /^\/login$/
+  ['/x%0a/login', ['/x\n/login', '/x', '/login']],
+  ['/%0a/login', ['/\n/login', '/', '/login']],
+  ['/login%0ax', ['/login\nx', '/login']],
+  ['/x%0d%0a/login/%0d', ['/x\r\n/login/\r', '/x', '/login']],
   ['/a//..%2Fb', ['/b', '/a/b', '/a/..%2Fb']],
   [
     '/x%2F..%2Fapi/y%5C..%5C..',
