@@ -44,14 +44,27 @@ function changesOf(old: unknown, changed: unknown, path = ''): string[] {
   return [...names].flatMap((name) => changesOf(before![name], after![name], `${path}.${name}`))
 }
 
-function print(seed: number, { given, found }: Difference) {
+function print(seed: number, { drawn, cases = [], outages, found }: Difference) {
   console.log(`\nA difference, with --seed ${seed}:`)
-  console.dir(given, { depth: 9, maxArrayLength: 200 })
-  found.slice(1).forEach((one, index) => {
-    const lines = changesOf(found[0], one)
+  const changes = found.slice(1).map((one) => changesOf(found[0], one))
+  changes.forEach((lines, index) => {
     if (lines.length > 0) console.log(`\n${['new', 'old beside new'][index]}:`)
     for (const line of lines) console.log(line)
   })
+  console.log('\nThe configuration:')
+  console.dir(drawn, { depth: 9, maxArrayLength: 200 })
+  if (outages?.length) console.log('\nOutages:', outages)
+  const last = Math.max(
+    ...changes.flat().map((line) => Number(/^\.answers\.(\d+)/.exec(line)?.[1] ?? -1)),
+  )
+  console.log('\nThe requests:')
+  cases
+    .slice(0, last < 0 ? undefined : last + 1)
+    .forEach(({ at, isolate, text, address, leaves }, index) => {
+      console.log(
+        `${index}. ${at} to isolate ${isolate} from ${address}${leaves ? `, leaves after ${leaves} ms` : ''}: ${text}`,
+      )
+    })
 }
 
 const first = Number(values.seed)
@@ -70,7 +83,8 @@ for (
     if (!difference) break
   }
   without = judge.counts.decided === before ? without + 1 : 0
-  if (without > MOST_WITHOUT) throw new Error(`No valid configuration has the part ${only}.`)
+  if (only && without > MOST_WITHOUT)
+    throw new Error(`No valid configuration has the part ${only}.`)
   if (!difference) continue
   differences += 1
   print(seed, difference)

@@ -23,7 +23,11 @@ interface Reply {
   response: Response
 }
 
-export type Limiter = (call: Call) => Promise<Reply>
+export interface Limiter {
+  (call: Call): Promise<Reply>
+  /** Resolves when it takes calls. Until then a framework may use random numbers. */
+  ready?: PromiseLike<unknown>
+}
 
 /** The answer to a request, with all that follows from it. */
 export type Answer =
@@ -169,12 +173,8 @@ const onFastify: Host = (exported, options) => {
       return body ? Buffer.from(await new Response(body).arrayBuffer()) : ''
     })
   })
-  const ready = server.ready()
-  const run = onNode((incoming, outgoing) => server.routing(incoming, outgoing))
-  return async (call) => {
-    await ready
-    return run(call)
-  }
+  const limiter = onNode((incoming, outgoing) => server.routing(incoming, outgoing))
+  return Object.assign(limiter, { ready: server.ready() })
 }
 
 export const hosts = { app, gateway, hono, next, http, express: onExpress, fastify: onFastify }

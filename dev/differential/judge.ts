@@ -6,7 +6,7 @@ import { drawFrom } from './draw.ts'
 import type { Answer, Limiter } from './hosts.ts'
 import { LeftOut, problemsOf } from './left-out.ts'
 import { startObjects } from './objects.ts'
-import { type Case, drawCases, drawOutages, requestOf } from './requests.ts'
+import { type Case, drawCases, drawOutages, type Outage, requestOf } from './requests.ts'
 import type { Played, Side } from './side.ts'
 import { runBy, VirtualTime } from './time.ts'
 import { NUMBER, type Scene, type World } from './world.ts'
@@ -18,7 +18,9 @@ const START = Date.UTC(2026, 10, 24, 12)
 const QUIET_MS = 10_000
 
 export interface Difference {
-  given: object
+  drawn: Drawn
+  cases?: Case[]
+  outages?: Outage[]
   found: unknown[]
 }
 
@@ -29,15 +31,27 @@ function seedAll(seed: number, run: number) {
   crypto.randomUUID = () => `d1ffe4e${run}-0000-4000-8000-${String(count++).padStart(12, '0')}`
 }
 
-/**
- * A result without random ids: which of two requests in one call gets its id first means nothing. Nor does it have the digests by which a
- * command compares its own configuration with that of a deployment.
- */
+/** The value of a text that is JSON, whose members have no order. */
+function read(text: string): unknown {
+  try {
+    return /^[[{]/.test(text) ? JSON.parse(text, comparable) : text
+  } catch {
+    return text
+  }
+}
+
+/** A value as it is compared. */
+function comparable(name: string, value: unknown): unknown {
+  // The digests of a configuration, which a command of the same version compares with its own.
+  if (name === 'deployed') return undefined
+  if (value instanceof Map) return [...value]
+  return typeof value === 'string' ? read(value) : value
+}
+
+/** A result without random ids: which of two requests in one call gets its id first means nothing. */
 const withoutIds = <T>(result: T): T =>
   JSON.parse(
-    JSON.stringify(result, (_, value) => (value instanceof Map ? [...value] : value))
-      .replaceAll(/d1ffe4e\d(-0000-4000-8000-\d{12}|00\w*)/g, 'id')
-      .replaceAll(/\\"deployed\\":\{.*?\},\\"live\\"/g, '\\"live\\"'),
+    JSON.stringify(result, comparable).replaceAll(/d1ffe4e\d(-0000-4000-8000-\d{12}|00\w*)/g, 'id'),
   )
 
 async function answerOf(limiter: Limiter, one: Case, number: number, env: object): Promise<Answer> {
@@ -109,6 +123,7 @@ export function createJudge(old: Side, changed: Side, world: World) {
     for (const [run, deployment] of deployments.entries()) {
       const namespace = `${deployment.map(({ name }) => name).join('-')}-${seed}-${attempt}`
       const isolates = deployment.map((side) => side.create(drawn, namespace))
+      for (const { ready } of isolates) await ready
       const time = new VirtualTime(start)
       const objects = startObjects(deployment[0]!.Objects, { time, cases, outages })
       const env = { ...world.env, ...bindingsOf(drawn), SLUICE_SUBJECT: objects.binding }
@@ -150,9 +165,7 @@ export function createJudge(old: Side, changed: Side, world: World) {
       const [before, after] = sides.map((side) => problemsOf(side, drawn))
       if (before || after) {
         counts.invalid += 1
-        return isDeepStrictEqual(before, after)
-          ? undefined
-          : { given: drawn, found: [before, after] }
+        return isDeepStrictEqual(before, after) ? undefined : { drawn, found: [before, after] }
       }
       const cases = drawCases(draw, drawn, PER_CONFIG, START + seed * 3_600_000)
       const { found, outages } = await playAll(drawn, cases, seed, attempt)
@@ -164,7 +177,7 @@ export function createJudge(old: Side, changed: Side, world: World) {
       }
       return found.every((one) => isDeepStrictEqual(one, found[0]))
         ? undefined
-        : { given: { drawn, cases, outages }, found }
+        : { drawn, cases, outages, found }
     },
   }
 }
