@@ -30,7 +30,7 @@ const entries = {
   'header-sets': 'src/features/header-sets/index.ts',
   plans: 'src/features/plans/index.ts',
   'sliding-log': 'src/features/sliding-log/index.ts',
-  shards: 'src/features/shards/index.ts',
+  cluster: 'src/features/cluster/index.ts',
   verify: 'src/features/verify/index.ts',
   endpoints: 'src/features/endpoints/index.ts',
   turns: 'src/features/turns/index.ts',

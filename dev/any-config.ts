@@ -1,17 +1,17 @@
 /**
  * The deployed Worker with its configuration as JSON in the variable CONFIG, so that tests need one build for all configurations. The
  * variable OBSERVE has the options of `observe()`, and BODIES those of `bodies()`. Defaults to a configuration without both. The JSON of
- * the features in `use` has their names, and the databases of `shards()`. Those that a gateway has by default are left out.
+ * the features in `use` has their names. Those that a gateway has by default are left out.
  */
 import openapi from '../src/api/openapi.json' with { type: 'json' }
 import type { Feature } from '../src/core/feature.ts'
 import { banList } from '../src/features/ban-list/index.ts'
 import { bodies } from '../src/features/bodies/index.ts'
+import { cluster } from '../src/features/cluster/index.ts'
 import { distinct } from '../src/features/distinct/index.ts'
 import { graphqlCost } from '../src/features/graphql/graphql.ts'
 import { type JwtOptions, jwt } from '../src/features/jwt/index.ts'
 import { observe } from '../src/features/observe/index.ts'
-import { cluster, shards } from '../src/features/shards/index.ts'
 import { turns } from '../src/features/turns/index.ts'
 import { type ConfigOptions, createGateway } from '../src/index.ts'
 
@@ -29,9 +29,7 @@ interface Settings {
 /** Makes the gateway of these variables. */
 export function gatewayOf({ CONFIG, OBSERVE, BODIES }: Settings) {
   const { jwt: verified, use = [], ...config }: JsonConfig = JSON.parse(CONFIG)
-  const features = use.flatMap(({ name, databases }) =>
-    databases ? shards(databases) : (named[name]?.() ?? []),
-  )
+  const features = use.flatMap(({ name }) => named[name]?.() ?? [])
   return createGateway(
     {
       ...config,

@@ -33,8 +33,9 @@ const rooms: Record<string, Room> = {
     ],
   },
   stores: { rooms: core('base') },
+  'stores/split': { rooms: core('base', 'connection') },
   'stores/durable-objects': {
-    rooms: [...core('base', 'config', 'connection'), 'features/shards'],
+    rooms: [...core('base', 'config', 'connection'), 'stores/split'],
     packages: ['valibot'],
   },
   api: {
@@ -118,8 +119,6 @@ const rooms: Record<string, Room> = {
       ...core('base', 'config', 'connection', 'program', 'decide', 'respond'),
       'api',
       'features/bans',
-      // Which database has the record of a subject.
-      'features/shards',
     ],
   },
   'features/leases': {
@@ -184,10 +183,7 @@ const rooms: Record<string, Room> = {
     rooms: ['core', ...core('base', 'config', 'connection', 'program', 'decide', 'request')],
     packages: ['valibot'],
   },
-  'features/shards': {
-    rooms: ['core', ...core('base', 'config', 'connection')],
-    packages: ['valibot'],
-  },
+  'features/cluster': { rooms: ['core', ...core('base', 'connection'), 'stores/split'] },
   'features/endpoints': { rooms: ['core', ...core('base', 'config', 'respond'), 'api'] },
   'features/verify': {
     rooms: ['core', ...core('base', 'config', 'request', 'program', 'decide', 'respond')],

@@ -185,7 +185,7 @@ function createIsolates(
       throw error
     }
     const fallback = { local: createLocalStore(), denialCache: cache, onStoreError, onRefund() {} }
-    const { store } = stackOn(far, undefined, config, log, stages, fallback, { later, hold })
+    const { store } = stackOn(far, config, log, stages, fallback, { later, hold })
     return { store, nameSubject, denialCache: cache, onStoreError }
   })
   const waitUntil = () => {}

@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
 import { afterDeath, type Bill } from 'sluice-upstash-bridge'
-import { variablesOf } from '../../src/core/base/bindings.ts'
 
 const FILE = createRequire(import.meta.url).resolve('sluice-upstash-bridge/main')
 
@@ -10,8 +9,6 @@ const FILE = createRequire(import.meta.url).resolve('sluice-upstash-bridge/main'
 export interface FarRedis {
   url: string
   token: string
-  /** The variables of several databases, for the environment of the Worker. */
-  variables?: Record<string, string>
   /** Number of HTTP requests answered. */
   calls(): Promise<number>
   stop(): Promise<void>
@@ -26,24 +23,6 @@ export function startFarRedis(redis: string, rtt: number): Promise<FarRedis> {
 /** Starts a bridge with the default settings to a Redis Cluster. @param node the URL of one of its nodes */
 export function startFarCluster(node: string, rtt: number): Promise<FarRedis> {
   return start('--cluster', new URL(node).host, '--rtt', `${rtt}`)
-}
-
-/**
- * Starts a bridge to several databases, each throttled to `maxCommands` per second.
- * @param databases URLs by name
- */
-export async function startFarDatabases(
-  databases: Record<string, string>,
-  rtt: number,
-  maxCommands: number,
-): Promise<FarRedis> {
-  const targets = Object.entries(databases).flatMap(([name, url]) => ['--redis', `${url}=${name}`])
-  const far = await start(...targets, '--rtt', `${rtt}`, '--max-commands', `${maxCommands}`)
-  const variables = Object.keys(databases).map((name) => {
-    const { url, token } = variablesOf(name)
-    return { [url]: far.url, [token]: name }
-  })
-  return { ...far, variables: Object.assign({}, ...variables) }
 }
 
 async function start(...options: string[]): Promise<FarRedis> {

@@ -1,7 +1,6 @@
 import { quantile, type Spread, spread } from '../statistics.ts'
 import type { Clients } from './legs/clients.ts'
 import type { ColdStarts } from './legs/cold-start.ts'
-import type { Databases } from './legs/databases.ts'
 import type { Exactness } from './legs/exactness.ts'
 import type { Isolates } from './legs/isolates.ts'
 import type { ShieldFlood } from './legs/shield.ts'
@@ -23,7 +22,6 @@ export interface Results {
   clients?: Clients[]
   isolates?: Isolates[]
   soak?: Soak
-  databases?: Databases
   shield?: ShieldFlood
 }
 

@@ -1,7 +1,6 @@
 /** A whole run: the parts of the verdict, and the other measurements. */
 import { measureClients } from './legs/clients.ts'
 import { measureColdStarts } from './legs/cold-start.ts'
-import { measureDatabases } from './legs/databases.ts'
 import { measureExactness } from './legs/exactness.ts'
 import { measureIsolates } from './legs/isolates.ts'
 import { measureShield } from './legs/shield.ts'
@@ -73,7 +72,6 @@ export const otherParts = [
   'clients',
   'isolates',
   'soak',
-  'databases',
   'shield',
 ] as const satisfies (keyof Parts)[]
 
@@ -98,7 +96,6 @@ export async function runAll(
     clients: () => measureClients(stack),
     isolates: () => measureIsolates(stack, 6),
     soak: () => soak(stack, plan.soakSeconds),
-    databases: () => measureDatabases(stack, 3),
     shield: () => measureShield(stack),
   }
   const wanted = (id: string, isOfVerdict = false) =>

@@ -29,16 +29,6 @@ const ofOurs = <One extends { id: VariantId }>(
   read: (one: One) => number,
 ) => list?.filter(({ id }) => id.startsWith('ours')).reduce((sum, one) => sum + read(one), 0)
 
-/** Time for the same number of decisions without batching, relative to one shard. */
-const relativeTimeOf =
-  (count: number) =>
-  ({ databases }: Results) => {
-    const of = (count: number) =>
-      databases?.scale.find((one) => one.databases === count && !one.batching)?.perSecond
-    const [one, many] = [of(1), of(count)]
-    return one && many && one / many
-  }
-
 const target = (what: string, most: number, unit: string, read: Target['read']): Target => ({
   what,
   most,
@@ -109,8 +99,6 @@ export const targets: Target[] = [
     ({ isolates }) => isolates && Math.max(...isolates.map(({ share }) => (1 - share) * 100)),
   ),
   target('soak test: requests without a valid response', 0, '', ({ soak }) => soak?.failed),
-  target('time for the same decisions, two shards', 0.56, '×', relativeTimeOf(2)),
-  target('time for the same decisions, four shards', 0.29, '×', relativeTimeOf(4)),
 ]
 
 /** A target of a run; `undefined` if it was not measured. */

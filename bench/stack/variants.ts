@@ -1,7 +1,5 @@
 /** The measured variants: Sluice with different settings, other limiters (peers), and three Workers that decide nothing (floor). */
-import { databasesOf } from '../../src/core/config/feature.ts'
 import type { ConfigOptions, PolicyOptions } from '../../src/core/config/options.ts'
-import { shards } from '../../src/features/shards/index.ts'
 
 /** The quota that every limiter enforces. */
 export interface Quota {
@@ -38,7 +36,6 @@ export interface Variant {
     | 'shared-response'
     | 'ours'
     | 'ours-observe'
-    | 'ours-shards'
     | 'ours-leases'
     | 'ours-log'
     | 'ours-objects'
@@ -80,18 +77,10 @@ function ours(name: string, { policy = {}, config = {}, one, gateway }: Changes 
   return {
     name: name && `Sluice, ${name}`,
     by: 'ours',
-    worker: gateway
-      ? 'gateway'
-      : databasesOf({ use: config.use ?? [] }).length > 1
-        ? 'ours-shards'
-        : 'ours',
+    worker: gateway ? 'gateway' : 'ours',
     settings,
   }
 }
-
-const shardedOver = (count: number) => ({
-  use: [shards(Array.from({ length: count }, (_, n) => `db-${n + 1}`))],
-})
 
 const leasing = (max: number): Variant => ({
   ...ours(`leases of ${max}`, { policy: { algorithm: 'fixed-window', lease: { max, ttl: '5s' } } }),
@@ -143,14 +132,6 @@ const all = {
   },
   'ours-bucket': ours('token bucket', { policy: { algorithm: 'token-bucket' } }),
   'ours-gcra': ours('GCRA', { policy: { algorithm: 'gcra' } }),
-  'ours-shards-2': ours('two shards', { config: shardedOver(2) }),
-  'ours-shards-4': ours('four shards', { config: shardedOver(4) }),
-  'ours-shards-2-unbatched': ours('two shards, batching off', {
-    config: { ...shardedOver(2), batching: false },
-  }),
-  'ours-shards-4-unbatched': ours('four shards, batching off', {
-    config: { ...shardedOver(4), batching: false },
-  }),
   'ours-gateway': ours('in front of an origin', { gateway: true }),
   'ours-shield': {
     ...ours('with a shield', {

@@ -19,7 +19,7 @@ export interface Workers {
 }
 
 /** A bridge. */
-type Far = Pick<FarRedis, 'url' | 'token' | 'variables'>
+type Far = Pick<FarRedis, 'url' | 'token'>
 
 /** @param binary the workerd binary */
 export async function buildWorkers(binary: string): Promise<Workers> {
@@ -32,10 +32,9 @@ export async function buildWorkers(binary: string): Promise<Workers> {
   const outdir = (id: VariantId) => join(folder, variants[id].worker)
   return {
     outdir,
-    start(id, quotas, { url, token, variables }, more) {
+    start(id, quotas, { url, token }, more) {
       const { settings, ratelimits, hasObjects } = variants[id]
       const env = {
-        ...variables,
         UPSTASH_REDIS_REST_URL: url,
         UPSTASH_REDIS_REST_TOKEN: token,
         settings: JSON.stringify({ ...settings(quotas), ...more }),

@@ -1,6 +1,4 @@
 /** Describes a configuration for `sluice dev`. */
-
-import { databasesOf } from '../../src/core/config/feature.ts'
 import type { Finding } from '../../src/core/config/findings.ts'
 import type { ConfigOptions, PolicyOptions } from '../../src/core/config/options.ts'
 import { type Config, type Policy, parseConfig } from '../../src/core/config/parse.ts'
@@ -14,7 +12,6 @@ import { lint } from '../../src/lint/lint.ts'
 export interface Description {
   /** One row for each policy, with the columns of `POLICY_COLUMNS`. */
   policies: string[][]
-  shards: string[]
   /** False if the configuration has a store without a database: `durableObjects()`. */
   hasDatabase: boolean
   /** Variables that the configuration names. */
@@ -32,7 +29,6 @@ export interface Description {
 /** The description of a project without sluice.config.ts. */
 export const NO_CONFIGURATION: Description = {
   policies: [],
-  shards: [],
   hasDatabase: true,
   variables: [],
   tries: [],
@@ -67,7 +63,6 @@ export function describe(options: ConfigOptions): Description {
   return {
     policies: policies.map((policy, index) => rowOf(policy, options.policies[index]!)),
     hasDatabase: config.store?.own === undefined,
-    shards: databasesOf(config).filter((name) => name !== undefined),
     variables: [...use.flatMap(({ variables = [] }) => variables), apiKeys.known].filter(
       (name) => name !== undefined,
     ),

@@ -3,7 +3,6 @@ import { existsSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { basename, join } from 'node:path'
 import { startBridge, startRedis } from 'sluice-upstash-bridge'
-import { variablesOf } from '../../src/core/base/bindings.ts'
 import { isOrigin } from '../../src/core/config/schema/config.ts'
 import { tokensIn } from '../../src/core/request/trusted-token.ts'
 import { DASHBOARD_PORT, type DashboardOptions, startDashboard } from '../dashboard/server.ts'
@@ -198,7 +197,7 @@ async function start({ command, program }: DevOptions): Promise<void> {
 
   /** Collects the bindings of the Worker. The environment overrides .dev.vars, which overrides the defaults, then wrangler.toml. */
   async function runtime(
-    { variables, shards, hasDatabase, ...description }: Description,
+    { variables, hasDatabase, ...description }: Description,
     wrangler: WranglerConfig,
   ): Promise<HostOptions> {
     const { vars, kv, ratelimits, compatibilityDate, compatibilityFlags } = wrangler
@@ -216,21 +215,20 @@ async function start({ command, program }: DevOptions): Promise<void> {
       console.log(`The store is now ${store}: all quotas start anew.`)
     }
     counting = isDatabase
-    const databases = [undefined, ...shards].map((name) => {
-      const { url, token } = variablesOf(name)
-      return database && { [url]: database.url, [token]: database.token }
-    })
     return {
       project,
       runtime: { compatibilityDate: compatibilityDate ?? today(), compatibilityFlags },
       env: {
         ...vars,
-        ...((shards.length > 0 || !database) && { SLUICE_SECRET: 'local' }),
+        ...(!database && { SLUICE_SECRET: 'local' }),
         SLUICE_DEV: 'true',
         SLUICE_API_TOKEN: API_TOKEN,
         SLUICE_OPERATE_TOKEN: OPERATE_TOKEN,
         SLUICE_PROXY_TOKEN: PROXY_TOKEN,
-        ...Object.assign({}, ...databases),
+        ...(database && {
+          UPSTASH_REDIS_REST_URL: database.url,
+          UPSTASH_REDIS_REST_TOKEN: database.token,
+        }),
         ...given,
         ORIGIN: given.ORIGIN || origin,
       },
@@ -247,7 +245,7 @@ async function start({ command, program }: DevOptions): Promise<void> {
   worker.ended.then((reason) => stop(1, `Stopped: ${reason}.`))
 
   const { description } = worker
-  const { shards, policies } = description
+  const { policies } = description
   const url = `http://127.0.0.1:${port}`
   const hasEndpoints = await answersHealth(url)
   const dashboard = hasEndpoints
@@ -273,7 +271,6 @@ async function start({ command, program }: DevOptions): Promise<void> {
     ...(database?.rows ?? [
       ['Objects', 'SluiceSubject', 'a Durable Object counts for each client'],
     ]),
-    ...(shards.length > 0 ? [['Shards', shards.join(', '), 'all use this one database']] : []),
     ['Origin', origin, given.ORIGIN ? 'from ORIGIN' : 'a demo app that echoes requests'],
   ]
   const tokens = {

@@ -3,7 +3,6 @@ import type { Denied } from '../../src/core/base/decision.ts'
 import { spanText } from '../../src/core/base/duration.ts'
 import { formatAddress } from '../../src/core/base/ip.ts'
 import { canonical } from '../../src/core/base/part.ts'
-import { databasesOf } from '../../src/core/config/feature.ts'
 import type { Config, Policy } from '../../src/core/config/parse.ts'
 import type { Weights } from '../../src/core/config/schema/cost.ts'
 import type { KeyPart } from '../../src/core/config/schema/key.ts'
@@ -117,13 +116,6 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
     )
   }
   const keys = new Set(policies.filter(isMatch).map((one) => canonical(one.partitionKey)))
-  const databases = databasesOf(config)
-  const shards = Math.min(keys.size, databases.length)
-  if (shards > 1) {
-    notes.push(
-      `the ${keys.size} keys may be in ${shards} of the ${databases.length} shards, with one call for each shard`,
-    )
-  }
   if (config.use.some(({ name }) => name === 'cluster') && keys.size > 1) {
     notes.push(
       `the ${keys.size} keys may be in ${keys.size} slots of the cluster, with one call of the script for each slot`,

@@ -2,7 +2,11 @@
 import { credentialsOf } from '../../src/core/base/bindings.ts'
 import type { Config } from '../../src/core/config/parse.ts'
 import { fingerprints } from '../../src/features/verify/fingerprint.ts'
-import { databaseId, type VerifyReport } from '../../src/features/verify/report.ts'
+import {
+  databaseId,
+  type VerifiedDatabase,
+  type VerifyReport,
+} from '../../src/features/verify/report.ts'
 import { type Finding, ok, problem, unknown } from './finding.ts'
 
 /** Compares the deployed configuration with that of this folder. */
@@ -53,29 +57,27 @@ export async function checkStore(
   env: Record<string, string | undefined>,
 ): Promise<Finding> {
   const name = 'store'
-  const all = reports.flatMap(({ databases }) => databases)
-  if (all.length === 0) return ok(name, 'no policy needs a database')
+  const all = reports.map(({ database }) => database)
   const failing = all.find(({ status }) => status === 'failing')
   if (failing) {
     return problem(
       name,
-      `${called(failing)} does not answer (${failing.code}): onStoreError decides all requests`,
+      `the database does not answer (${failing.code}): onStoreError decides all requests`,
     )
   }
-  for (const [index, { name: shard, id }] of reports[0]!.databases.entries()) {
-    if (reports.some(({ databases }) => databases[index]?.id !== id)) {
-      return problem(
-        name,
-        'several databases answer for one: the instances have different variables, so that each counts by itself',
-      )
-    }
-    const { url } = credentialsOf(env, shard)
-    if (url && id && (await databaseId(url)) !== id) {
-      return problem(
-        name,
-        `${called({ name: shard })} is not the one in UPSTASH_REDIS_REST_URL of this environment`,
-      )
-    }
+  const [{ id }] = all as [VerifiedDatabase]
+  if (all.some((one) => one.id !== id)) {
+    return problem(
+      name,
+      'several databases answer for one: the instances have different variables, so that each counts by itself',
+    )
+  }
+  const { url } = credentialsOf(env)
+  if (url && id && (await databaseId(url)) !== id) {
+    return problem(
+      name,
+      'the database is not the one in UPSTASH_REDIS_REST_URL of this environment',
+    )
   }
   if (fallbacks > 0) {
     return problem(
@@ -91,30 +93,22 @@ export async function checkStore(
   )
 }
 
-const called = ({ name }: { name?: string | undefined }) =>
-  name === undefined ? 'the database' : `the database ${name}`
-
 /** Clocks that differ less are right, ms. */
 const MAX_OFFSET_MS = 5_000
 
-export function checkClock(offsetMs: number, { databases }: VerifyReport): Finding {
+export function checkClock(offsetMs: number, { database }: VerifyReport): Finding {
   const name = 'clock'
-  for (const one of databases) {
-    const { clockOffsetMs = 0, roundTripMs = 0 } = one
-    if (Math.abs(clockOffsetMs) > MAX_OFFSET_MS + roundTripMs) {
-      return problem(
-        name,
-        `the clock of ${called(one)} is ${spanText(clockOffsetMs)} that of the server: calendar windows and Retry-After dates are off by it`,
-      )
-    }
+  const { clockOffsetMs = 0, roundTripMs = 0 } = database
+  if (Math.abs(clockOffsetMs) > MAX_OFFSET_MS + roundTripMs) {
+    return problem(
+      name,
+      `the clock of the database is ${spanText(clockOffsetMs)} that of the server: calendar windows and Retry-After dates are off by it`,
+    )
   }
   if (Math.abs(offsetMs) > MAX_OFFSET_MS) {
     return problem(name, `the clock of the server is ${spanText(offsetMs)} that of this machine`)
   }
-  const most = Math.max(
-    Math.abs(offsetMs),
-    ...databases.map(({ clockOffsetMs = 0 }) => Math.abs(clockOffsetMs)),
-  )
+  const most = Math.max(Math.abs(offsetMs), Math.abs(clockOffsetMs))
   return ok(name, `within ${most < 100 ? '0.1 s' : `${Math.ceil(most / 100) / 10} s`}`)
 }
 

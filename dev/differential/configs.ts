@@ -130,7 +130,6 @@ export function drawConfig(draw: Draw, has: Has): Drawn {
     ...used('jitter', 0.1, '10%'),
     ...used('observe', 0.3),
     ...used('quota', 0.2, { limit: 5 }),
-    ...used('shards', store === 'redis' ? 0.1 : 0.01, ['one', 'two']),
   ]
   const isListed = use.some(([feature]) => feature === 'banList')
   if (!isGateway) use.push(...used('endpoints', isListed ? 0.8 : 0.4))

@@ -88,11 +88,11 @@ export async function startWorld(): Promise<World> {
     return records
   }
 
-  const databases = ['', '_ONE', '_TWO'].flatMap((suffix) => [
-    [`UPSTASH_REDIS_REST_URL${suffix}`, bridge.url],
-    [`UPSTASH_REDIS_REST_TOKEN${suffix}`, TOKEN],
-  ])
-  const env: Record<string, string> = { ...Object.fromEntries(databases), ...VARIABLES }
+  const env: Record<string, string> = {
+    UPSTASH_REDIS_REST_URL: bridge.url,
+    UPSTASH_REDIS_REST_TOKEN: TOKEN,
+    ...VARIABLES,
+  }
   // The hosts of Node read the variables of the process.
   Object.assign(process.env, env)
   const world: World = {

@@ -71,7 +71,6 @@ export const configMutants: Mutant[] = [
   parts('accepts a feature twice', 'if (names.indexOf(name) < index)', 'if (false)', 'use'),
   host('Next.js takes countOnly', 'countOnly !== undefined', 'false', 'node/next'),
   host('Node takes cost.usage', 'cost.usage !== undefined', 'false', 'node/next'),
-  parts('accepts features that exclude each other', 'names.includes(excludes)', 'false', 'use'),
   mutantsOf('src/core/config/schema/config.ts', 'test/unit/features/quota')(
     'no feature checks the settings',
     'one.check?.(checked, problem)',

@@ -244,12 +244,6 @@ export const devMutants: Mutant[] = [
     "'cluster') && keys.size > 0",
     'explain-cases',
   ),
-  explain(
-    'a request with one key gets a note about shards',
-    'Math.min(keys.size, databases.length)',
-    'databases.length',
-    'explain-cases',
-  ),
   explainCli(
     'a request with a body is a GET',
     "method = body === undefined ? 'GET' : 'POST'",

@@ -134,7 +134,7 @@ export const limiterMutants: Mutant[] = [
     'decide',
   ),
   conclusion(
-    'falls back although another shard refuses',
+    'falls back although another part refuses',
     'if (!known.allowed || isComplete)',
     'if (isComplete)',
     'decide',
@@ -390,7 +390,7 @@ export const limiterMutants: Mutant[] = [
   ),
 
   creation(
-    'keeps the databases after their credentials change',
+    'keeps the database after its credentials change',
     '!values || hasChanged(given)',
     '!values',
     'create',

@@ -142,8 +142,8 @@ export const objectsMutants: Mutant[] = [
   ),
   spread(
     'all subjects have one object',
-    'const shard = shards.get(subject) ?? shards.size',
-    'const shard = 0',
+    'const part = numbers.get(subject) ?? numbers.size',
+    'const part = 0',
     'storage',
   ),
   subject('keeps the memory after a failed write', 'this.#parts.forget() //', '//', 'storage'),

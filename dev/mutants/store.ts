@@ -43,7 +43,7 @@ const algorithm = algorithms('algorithm')
 const fixed = algorithms('fixed-window')
 const sliding = algorithms('sliding-window')
 const bucket = algorithms('token-bucket')
-const shards = mutantsOf('src/features/shards/split-store.ts', 'test/unit/features/shards')
+const splitStore = mutantsOf('src/stores/split/split-store.ts', 'test/unit/stores/split')
 
 export const storeMutants: Mutant[] = [
   reply(
@@ -806,67 +806,65 @@ export const storeMutants: Mutant[] = [
     'local',
   ),
 
-  shards(
+  splitStore(
     'refunds a call that a repeated call would find',
     'charged && !passes && !(keeps && !hasFallenBack(reply))',
     'charged && !passes',
     'idempotency',
   ),
-  shards('refunds a replay again', 'reply.replayed ? [] : chargedIn', 'chargedIn', 'idempotency'),
-  shards('shards on one database replay each other', '{name}@', '{0}@', 'idempotency'),
-  shards(
-    'a conflict in one shard is a partial failure',
+  splitStore(
+    'refunds a replay again',
+    'reply.replayed ? [] : chargedIn',
+    'chargedIn',
+    'idempotency',
+  ),
+  splitStore(
+    'a conflict in one part is a partial failure',
     '        !conflict &&\n',
     '',
     'idempotency',
   ),
-  shards(
-    'a reply is a replay if one shard has replayed',
+  splitStore(
+    'a reply is a replay if one part has replayed',
     'known.every(({ replayed }) => replayed)',
     'known.some(({ replayed }) => replayed)',
     'idempotency',
   ),
-  shards(
+  splitStore(
     'the time of a decision is the latest',
     'Math.min(...answers',
     'Math.max(...answers',
     'requests',
   ),
-  shards(
+  splitStore(
     'a refund needs the client',
     'if (plans.some(({ groups }) => groups)) options.waitUntil?.(decided)',
     '',
     'requests',
   ),
-  shards(
+  splitStore(
     'a refused request keeps its charges',
     '          refund(fragment, reply, options)\n',
     '',
     'requests',
   ),
-  shards(
+  splitStore(
     'a refund has the time of another limit',
     'const { decidedAt = reply.decidedAt, fallback } = states.get(limit)!',
     'const { decidedAt, fallback } = { ...states.get(limit)!, ...reply }',
     'refunds',
   ),
-  shards(
-    'one failed shard is never an error',
+  splitStore(
+    'one failed part is never an error',
     'const failure = conflict ?? errors[0]',
     'const failure = conflict',
     'late',
   ),
-  shards('units of the isolate stay charged', ', ...(fallback && { fallback })', '', 'late'),
-  shards(
+  splitStore('units of the isolate stay charged', ', ...(fallback && { fallback })', '', 'late'),
+  splitStore(
     'a failed refund is not reported',
     '[...new Set(limits.map(({ subject }) => subject))], error)',
     '[...new Set(limits.map(({ subject }) => subject))])',
-    'late',
-  ),
-  shards(
-    'an error does not name its shard',
-    'reply instanceof StoreError ? reply.from(name) : reply',
-    'reply',
     'late',
   ),
 ]

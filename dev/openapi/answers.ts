@@ -92,7 +92,7 @@ export const decision = v.object({
   decidedAt: v.exactOptional(
     described(
       ms,
-      'The time of the decision, in milliseconds since the epoch. With several databases, the earliest time. Pass it to refund.',
+      'The time of the decision, in milliseconds since the epoch. Of several objects or hash slots, the earliest time. Pass it to refund.',
     ),
   ),
   slot: v.exactOptional(
@@ -164,7 +164,7 @@ export const policyReport = v.object({
   ),
   decidedBy: described(
     v.picklist(['store', ...onStoreError]),
-    'The store, or the fallback that decides now. With several databases, the fallback for the keys of those that fail.',
+    'The store, or the fallback that decides now.',
   ),
 })
 same<Same<v.InferOutput<typeof policyReport>, PolicyReport>>()
@@ -276,8 +276,9 @@ export const stats = v.object({
     'The counts since `from`.',
   ),
   slots: described(v.array(v.object({ ...span, series })), 'The last 10 minutes in slots of 10 s.'),
-  databases: v.array(
-    v.object({ name: v.exactOptional(v.string()), circuit: v.picklist(['open', 'closed']) }),
+  circuit: described(
+    v.picklist(['open', 'closed']),
+    'The circuit breaker of the isolate that answers. While it is open, `onStoreError` decides.',
   ),
   fallbacks: described(v.number(), 'Decisions by `onStoreError`.'),
   dropped: described(counters, 'Lost reports by sink.'),

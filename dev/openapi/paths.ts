@@ -236,26 +236,16 @@ export const paths = {
   '/policies': {
     get: {
       operationId: 'policies',
-      summary: 'List the policies and check the databases',
+      summary: 'List the policies and check the database',
       ...by('operate'),
       responses: {
         200: {
-          description: 'The current policies, and whether each database answers.',
+          description: 'The current policies, and whether the database answers.',
           content: json({
             type: 'object',
             properties: {
               policies: { type: 'array', items: ref('PolicyReport') },
               store: ref('StoreReport'),
-              shards: {
-                type: 'array',
-                description: 'The report of each database, if there are several.',
-                items: {
-                  allOf: [
-                    ref('StoreReport'),
-                    { properties: { name: { type: 'string' } }, required: ['name'] },
-                  ],
-                },
-              },
             },
             required: ['policies', 'store'],
           }),

@@ -1,5 +1,5 @@
 import type { Limiter } from '../core/create.ts'
-import { missingDatabases } from '../core/decide/configured.ts'
+import { missingParts } from '../core/decide/configured.ts'
 import type { RuntimeContext } from '../core/request/view.ts'
 import { jsonAnswer } from '../core/respond/response.ts'
 import { callerOf, tokenOf } from './caller.ts'
@@ -9,18 +9,16 @@ export interface HealthProblem {
   code: 'not-configured' | 'no-origin' | 'circuit-open'
   /** The variable to set. */
   variable?: string
-  /** The database, if there are several. */
-  store?: string | undefined
   detail: string
 }
 
 type Env = RuntimeContext['env']
 
-/** Creates the handlers of `GET /_sluice/health` and `GET /_sluice/ready`. Neither calls a database without a token. */
+/** Creates the handlers of `GET /_sluice/health` and `GET /_sluice/ready`. Neither calls the database without a token. */
 export function createHealth({ config, log, rulesOf, partsOf }: Limiter) {
   /** @param noOrigin why requests cannot be forwarded, or `undefined` if they can */
   function misconfigured(env: Env, noOrigin: string | undefined): HealthProblem[] {
-    const problems = missingDatabases(config, env).map(
+    const problems = missingParts(config, env).map(
       (missing): HealthProblem => ({ code: 'not-configured', ...missing }),
     )
     if (noOrigin) problems.push({ code: 'no-origin', variable: 'ORIGIN', detail: noOrigin })
@@ -46,9 +44,9 @@ export function createHealth({ config, log, rulesOf, partsOf }: Limiter) {
         return caller
       }
       const problems = misconfigured(env, noOrigin)
-      const isConfigured = missingDatabases(config, env).length === 0
-      for (const { name, isOpen } of isConfigured ? partsOf(env).databases : []) {
-        if (isOpen()) problems.push({ code: 'circuit-open', store: name, detail: IS_OPEN })
+      const isConfigured = missingParts(config, env).length === 0
+      if (isConfigured && partsOf(env).database.isOpen()) {
+        problems.push({ code: 'circuit-open', detail: IS_OPEN })
       }
       const policies = caller && rulesOf({ ...runtime, context: undefined }).config.policies
       return report('ready', 'not-ready', problems, {

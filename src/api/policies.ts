@@ -22,7 +22,7 @@ export interface PolicyReport {
   bans: boolean
   /** Present if operators may set the limit of single keys. */
   overrides?: true
-  /** `store`, or the fallback that decides now. With several databases, the fallback for the keys of those that fail. */
+  /** `store`, or the fallback that decides now. */
   decidedBy: 'store' | Policy['onStoreError']
 }
 
@@ -41,15 +41,10 @@ const written = ({ header, query, body, not, ...rest }: Condition): Record<strin
 const byName = (fields: { name: string; values: string[] | undefined }[]) =>
   Object.fromEntries(fields.map(({ name, values }) => [name, values ?? true]))
 
-/** `GET /_sluice/v1/policies`: the current policies, and whether each database answers. */
+/** `GET /_sluice/v1/policies`: the current policies, and whether the database answers. */
 export async function listPolicies({ rules, parts }: Call): Promise<Response> {
   const { policies } = rules.config
-  const reports = await Promise.all(
-    parts.databases.map((database) => probe(database, parts.nameSubject)),
-  )
-  // With several databases, reports the first that fails, or else the slowest.
-  const bySpeed = reports.toSorted((a, b) => (b.roundTripMs ?? 0) - (a.roundTripMs ?? 0))
-  const { name, ...store } = reports.find(({ status }) => status === 'failing') ?? bySpeed[0]!
+  const store = await probe(parts.database, parts.nameSubject)
   return jsonAnswer({
     policies: policies.map((policy): PolicyReport => {
       const { name, algorithm, limit, windowMs, burst, mode, onStoreError } = policy
@@ -70,6 +65,5 @@ export async function listPolicies({ rules, parts }: Call): Promise<Response> {
       }
     }),
     store,
-    ...(reports.length > 1 && { shards: reports }),
   })
 }

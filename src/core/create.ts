@@ -2,9 +2,7 @@
 
 import { type Bindings, credentialsOf, variablesIn } from './base/bindings.ts'
 import type { OwnStore } from './base/commands.ts'
-import type { StoreError } from './base/errors.ts'
 import { createLog, type Log } from './base/log.ts'
-import { databasesOf } from './config/feature.ts'
 import { type Lack, parseFor } from './config/host.ts'
 import type { Config } from './config/parse.ts'
 import { type ConnectionOptions, connect } from './connection/connection.ts'
@@ -17,7 +15,7 @@ import {
   type UpstashStore,
 } from './connection/upstash/upstash.ts'
 import { notConfigured } from './decide/configured.ts'
-import { databaseFrom } from './decide/database.ts'
+import { databaseIn } from './decide/database.ts'
 import { createDenialCache } from './decide/denial-cache.ts'
 import type { Database, DeployedParts, LimiterParts, Rules } from './decide/question.ts'
 import { hashedSubjects, plainSubjects } from './decide/subject.ts'
@@ -37,9 +35,6 @@ import { addressReader } from './request/client-address.ts'
 import type { RuntimeContext } from './request/view.ts'
 
 export type { Limiter } from './feature.ts'
-
-/** The memory for the leases of all databases together. An isolate has 128 MB. */
-const MAX_LEASE_BYTES = 4 * 1024 * 1024
 
 /** The host of a limiter. */
 export interface Host {
@@ -95,14 +90,13 @@ function createRules(
 }
 
 /**
- * Stacks the layers on the store of one database. From the outside in: fallback, deadline, those of features, connection.
+ * Stacks the layers on the store. From the outside in: fallback, deadline, those of features, connection.
  * @param simulated for simulations only
  * @param database for the stage `watch`
  */
 export function stackOn(
   upstash: Store,
-  name: string | undefined,
-  config: Pick<Config, 'batching' | 'use'>,
+  { batching }: Pick<Config, 'batching'>,
   log: Log,
   { layer, watch }: Stages,
   fallback: FallbackOptions,
@@ -110,16 +104,14 @@ export function stackOn(
   database: WatchedDatabase = {},
 ): Database {
   const connection = connect(upstash, {
-    batching: config.batching,
+    batching,
     ...simulated,
-    onOpen: (code) => log('breaker-opened', code, 'circuit open: calls fail for a while', name),
-    onClose: (openMs) =>
-      log('breaker-closed', '', `circuit closed: it was open for ${openMs} ms`, name),
+    onOpen: (code) => log('breaker-opened', code, 'circuit open: calls fail for a while'),
+    onClose: (openMs) => log('breaker-closed', '', `circuit closed: it was open for ${openMs} ms`),
   })
-  const maxBytes = MAX_LEASE_BYTES / databasesOf(config).length
-  const layered = layer ? layer(connection, { maxBytes }) : connection
+  const layered = layer ? layer(connection) : connection
   const bounded = withDeadline(watch ? watch(layered, database) : layered)
-  return { name, store: withFallback(bounded, fallback), isOpen: connection.isOpen }
+  return { store: withFallback(bounded, fallback), isOpen: connection.isOpen }
 }
 
 /** Returns a function for the parts. It keeps them until the credentials change, which they do not within an isolate. */
@@ -132,38 +124,15 @@ export function createParts(
   const own = config.store?.own as OwnStore<Store> | undefined
   const all = { ...config, ...stages, ...own }
   const { clock, namespace, hashKeys, observer, wrap, spread, lua, waiting, nameValues } = all
-  const names = databasesOf(config)
   const { askShield } = stages
-  const onStoreError: LimiterParts['onStoreError'] = ({ code, message, store }) => {
-    if (code !== 'circuit-open') log('store-error', code, message, store) // `breaker-opened` is already logged
-  }
-
-  function databaseOf(
-    env: Bindings,
-    name: string | undefined,
-    found: UpstashDatabase | undefined,
-    fallback: Omit<FallbackOptions, 'onStoreError'>,
-  ): Database {
-    const upstash =
-      own?.create(env, config) ??
-      createUpstashStore({
-        ...found,
-        clock,
-        namespace,
-        lua,
-        onReload: () => log('script-reloaded', '', 'the script was lost and reloaded', name),
-        observer,
-      })
-    const store = wrap ? wrap(upstash as UpstashStore) : upstash
-    const named = (error: StoreError) => onStoreError(name ? error.from(name) : error)
-    const given = { ...fallback, onStoreError: named }
-    return stackOn(store, name, all, log, all, given, {}, { ...found, observer })
+  const onStoreError: LimiterParts['onStoreError'] = ({ code, message }) => {
+    if (code !== 'circuit-open') log('store-error', code, message) // `breaker-opened` is already logged
   }
 
   function partsFor(
     env: Bindings,
     secret: string,
-    found: ReadonlyMap<string | undefined, UpstashDatabase>,
+    found: UpstashDatabase,
     isLocal: boolean,
   ): DeployedParts {
     const denialCache = config.denialCache ? createDenialCache() : undefined
@@ -171,21 +140,21 @@ export function createParts(
       denialCache?.forget(Date.now(), subjects)
       if (error) onStoreError(error)
     }
-    const fallback = {
-      local: createLocalStore(undefined, undefined, stages.algorithms),
-      denialCache,
-      onRefund,
-      isLocal,
-    }
-    const databases = names.map((name) => databaseOf(env, name, found.get(name), fallback))
-    const stores = databases.map(({ store }) => store)
-    const all = spread ? spread(stores, onRefund) : stores[0]!
-    const store = waiting ? waiting.watch(all) : all
+    const local = createLocalStore(undefined, undefined, stages.algorithms)
+    const fallback = { local, denialCache, onRefund, isLocal, onStoreError }
+    const onReload = () => log('script-reloaded', '', 'the script was lost and reloaded')
+    const upstash =
+      own?.create(env, config) ??
+      createUpstashStore({ ...found, clock, namespace, lua, onReload, observer })
+    const wrapped = wrap ? wrap(upstash as UpstashStore) : upstash
+    const database = stackOn(wrapped, all, log, all, fallback, {}, { ...found, observer })
+    const whole = spread ? spread(database.store, onRefund) : database.store
+    const store = waiting ? waiting.watch(whole) : whole
     const hash = hashedSubjects(secret)
     const nameSubject = hashKeys ? hash : plainSubjects(secret)
     const observed = observer && { observer, hash }
     const naming = { nameSubject, nameValues }
-    return { store, databases, ...naming, denialCache, onStoreError, observed, waiting }
+    return { store, database, ...naming, denialCache, onStoreError, observed, waiting }
   }
 
   function hasChanged(given: Record<string, unknown>): boolean {
@@ -201,28 +170,23 @@ export function createParts(
   return (env) => {
     const given = env as Record<string, unknown>
     if (!values || hasChanged(given)) {
-      const found = new Map(
-        own ? [] : names.map((name) => [name, databaseFrom(config, env, name)] as const),
-      )
+      const found = own ? {} : databaseIn(config, env)
       // Without a policy nothing is counted.
       const missing =
-        config.policies[0] || config.live
-          ? notConfigured(config, env, (name) => found.get(name)!)
-          : undefined
+        config.policies[0] || config.live ? notConfigured(config, env, found) : undefined
       if (missing && config.unconfigured !== 'local') throw missing
       if (missing) {
         const message = "no database: each isolate counts by itself, as unconfigured: 'local' says"
         log('unconfigured', '', message)
       }
-      const { token } = credentialsOf(env, names[0])
-      if (!env.SLUICE_SECRET && (names.length > 1 || (config.store && !token))) {
-        const other = token ? 'the token of the first database' : 'a constant'
-        log('no-secret', '', `set SLUICE_SECRET; until then ${other} replaces it`)
+      const { token } = credentialsOf(env)
+      if (config.store && !token && !env.SLUICE_SECRET) {
+        log('no-secret', '', 'set SLUICE_SECRET; until then a constant replaces it')
       }
       const secret = env.SLUICE_SECRET || token || 'sluice'
       parts = partsFor(env, secret, found, missing !== undefined)
-      variables = ['SLUICE_SECRET']
-      for (const name of names) variables.push(...Object.values(variablesIn(env, name)))
+      const { url, token: name } = variablesIn(env)
+      variables = ['SLUICE_SECRET', url, name]
       values = variables.map((name) => given[name])
     }
     if (!askShield) return parts

@@ -45,16 +45,16 @@ export interface Stages extends MatchStages, RefusalStages, VerifyStages {
   algorithms?: Algorithms
   /** Names the values that policies with `distinct` count. */
   nameValues?: NameValues
-  /** Wraps the store of one database, inside of its deadline. It may keep `maxBytes` of memory. */
-  layer?: (store: Store, options: { maxBytes: number }) => Store
-  /** Wraps the layers of one database, inside of the deadline. It sees the reply to each call, also a late one. */
+  /** Wraps the connection, inside of the deadline. */
+  layer?: (store: Store) => Store
+  /** Wraps the layers, inside of the deadline. It sees the reply to each call, also a late one. */
   watch?: (store: Store, database: WatchedDatabase) => Store
   /** Lets requests wait for their turn. */
   waiting?: Waiting
   /** Wraps the store that sends the commands: the innermost layer. */
   wrap?: (store: UpstashStore) => Store
-  /** Makes one store of those of all databases, which are in the order of `databases`. The outermost layer. */
-  spread?: (stores: readonly Store[], onRefund: OnRefund) => Store
+  /** Splits requests with limits in several parts of the store. The outermost layer. */
+  spread?: (store: Store, onRefund: OnRefund) => Store
   /** Hears of calls to the store and of decisions. */
   observer?: Observer
   /**
@@ -75,7 +75,7 @@ export interface Stages extends MatchStages, RefusalStages, VerifyStages {
   handlers?: readonly PathHandler[]
 }
 
-/** One database, with the observer of the calls to it. */
+/** The database, with the observer of the calls to it. */
 export type WatchedDatabase = Pick<UpstashOptions, 'url' | 'token' | 'send' | 'observer'>
 
 /** The rules of the deployment, for a feature that replaces them. */

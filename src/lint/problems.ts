@@ -3,17 +3,16 @@ import { type ConfigProblem, messageOf } from '../core/base/errors.ts'
 import { nearest } from './nearest.ts'
 import { durationHint, headerSetHint, neighbourField } from './neighbours.ts'
 
-/** Features, as they are written in `use`, and the entry of the package that has each. Others are written as `name()`. */
-const FEATURES: Record<string, [code: string, entry?: string] | undefined> = {
+/** Features, as they are written in `use`. Others are written as `name()`. */
+const FEATURES: Record<string, string | undefined> = {
   __proto__: null as never,
-  leases: ['leases()'],
-  observe: ["observe({ to: 'log' })"],
-  jwt: ["jwt({ secret: 'JWT_SECRET' })"],
-  bodies: ['bodies()'],
-  overrides: ['overrides()'],
-  refusals: ['refusals()'],
-  shards: ["shards(['eu-1', 'eu-2'])"],
-  cluster: ['cluster()', 'shards'],
+  leases: 'leases()',
+  observe: "observe({ to: 'log' })",
+  jwt: "jwt({ secret: 'JWT_SECRET' })",
+  bodies: 'bodies()',
+  overrides: 'overrides()',
+  refusals: 'refusals()',
+  cluster: 'cluster()',
 }
 
 const isUnknownField = (expected: string) => expected.startsWith('one of the fields ')
@@ -29,8 +28,7 @@ export function explained(problem: ConfigProblem): { message: string; hint: stri
 function hintOf({ path, expected, got }: ConfigProblem): string {
   const feature = FEATURES[path]
   if (feature && isUnknownField(expected)) {
-    const [code, entry = path] = feature
-    return `Write use: [${code}] beside policies, with import { ${path} } from 'sluice/${entry}'.`
+    return `Write use: [${feature}] beside policies, with import { ${path} } from 'sluice/${path}'.`
   }
   const text = textOf(got)
   if (isUnknownField(expected)) {
@@ -45,7 +43,7 @@ function hintOf({ path, expected, got }: ConfigProblem): string {
   const [, candidates] = /^one of (?:the fields )?(.*)/.exec(expected) ?? []
   if (candidates) return suggestion(path, expected, got, candidates.split(', '))
   const [, missing] = /^use: \[(\w+)\(\)\]/.exec(expected) ?? []
-  if (missing) return `Write use: [${FEATURES[missing]?.[0] ?? `${missing}()`}] beside policies.`
+  if (missing) return `Write use: [${FEATURES[missing] ?? `${missing}()`}] beside policies.`
   if (path === 'store' && expected.startsWith('the result of')) {
     return /durable/i.test(got)
       ? "Write import { durableObjects } from 'sluice/durable-objects', and store: durableObjects() beside policies."

@@ -1,6 +1,5 @@
 import { isIP } from 'node:net'
 import { startBridge, startRedis } from 'sluice-upstash-bridge'
-import { variablesOf } from '../core/base/bindings.ts'
 import type { Duration } from '../core/base/duration.ts'
 import { startApp, type TestApp } from './app.ts'
 import { TestClock } from './clock.ts'
@@ -18,8 +17,6 @@ export interface StartSluiceOptions {
   env?: Record<string, unknown>
   /** The origin behind a gateway. Its URL is the variable `ORIGIN`. Defaults to an origin that answers 200 to each request. */
   origin?: TestOrigin
-  /** The names of `shards` in your configuration. Each is a database of the same Redis. Defaults to one database. */
-  shards?: string[]
 }
 
 export interface TestRequestInit extends RequestInit {
@@ -94,35 +91,26 @@ export async function startSluice(options: StartSluiceOptions = {}): Promise<Slu
   }
 }
 
+const TOKEN = 'test-token'
+
 async function start(
-  { app, env: more, origin, shards }: StartSluiceOptions,
+  { app, env: more, origin }: StartSluiceOptions,
   project: WranglerProject | undefined,
   stops: (() => Promise<void>)[],
   stop: () => Promise<void>,
 ): Promise<SluiceTest> {
   const clock = new TestClock()
-  const databases = (shards?.length ? shards : [undefined]).map((name, index) => ({
-    ...variablesOf(name),
-    number: index,
-    value: index === 0 ? 'test-token' : `test-token-${index}`,
-  }))
   const env: Record<string, string> = {}
-  const redis = project?.countsInObjects() ? undefined : await startDatabases()
+  const redis = project?.countsInObjects() ? undefined : await startDatabase()
   const running = await startRunning()
 
-  async function startDatabases() {
-    const redis = await startRedis({ own: true, args: ['--databases', `${databases.length}`] })
+  async function startDatabase() {
+    const redis = await startRedis({ own: true })
     stops.push(redis.stop)
-    const bridge = await startBridge({
-      redis: databases.map(({ number, value }) => ({
-        url: `${redis.url}/${number}`,
-        token: value,
-      })),
-      clock: () => clock.now(),
-    })
+    const target = { url: redis.url, token: TOKEN }
+    const bridge = await startBridge({ redis: [target], clock: () => clock.now() })
     stops.push(bridge.close)
-    for (const { url, token, value } of databases)
-      Object.assign(env, { [url]: bridge.url, [token]: value })
+    Object.assign(env, { UPSTASH_REDIS_REST_URL: bridge.url, UPSTASH_REDIS_REST_TOKEN: TOKEN })
     return { stop: redis.stop, url: bridge.url }
   }
 
@@ -157,7 +145,7 @@ async function start(
       await running?.setOffset(clock.offsetMs)
     },
     async flush() {
-      if (redis) await send(redis.url, databases[0]!.value, ['FLUSHALL'])
+      if (redis) await send(redis.url, TOKEN, ['FLUSHALL'])
       await running?.flush()
     },
     stopRedis: async () => redis?.stop(),

@@ -174,8 +174,8 @@ describe('the counts on the page', () => {
       ['(no policy)', '40', '0', '0', '0', '40', '0', '0', '0', '100%'],
       ['all policies', '1,000', '700', '200', '60', '40', '0', '0', '0', '30%'],
     ])
-    expect(await rowsOf(page, '#databases')).toEqual([['database', 'closed']])
     expect(await pairsOf(page, '#store')).toEqual({
+      circuit: 'closed',
       'HTTP calls': '500',
       'billed commands': '2,000',
       'errors: timeout': '3',
@@ -228,12 +228,10 @@ describe('the counts on the page', () => {
     policies = [policy(evil, { key: [evil] })]
     stats.total.series = [seriesOf(evil, 'limited', 5)]
     stats.total.offenders = [{ policy: evil, subject: evil, refusals: 5, error: 0 }]
-    stats.databases = [{ name: evil, circuit: 'open' }]
     stats.dropped = { [evil]: 1 }
     const { page, mistakes } = await open()
     expect((await rowsOf(page, '#requests'))[0]!.slice(0, 2)).toEqual([evil, '5'])
     expect((await rowsOf(page, '#offenders'))[0]!.slice(0, 3)).toEqual([evil, evil, '5'])
-    expect(await rowsOf(page, '#databases')).toEqual([[evil, 'open']])
     expect((await rowsOf(page, '#policies'))[0]![0]).toBe(evil)
     expect(await page.evaluate('document.images.length')).toBe(0)
     expect(await page.title()).toBe('Sluice dashboard')

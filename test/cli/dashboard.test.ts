@@ -100,7 +100,7 @@ test('The numbers on the page equal the requests that were sent.', async () => {
     ['per-ip', '10'],
     ['login', '4'],
   ])
-  expect(await rowsOf(page, '#databases')).toEqual([['database', 'closed']])
+  expect((await pairsOf(page, '#store')).circuit).toBe('closed')
   expect(await textOf(page, '#problem')).toBe('')
 })
 

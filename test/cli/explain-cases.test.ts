@@ -212,29 +212,9 @@ test('If a policy applies, a note names the namespace and the keys in Redis.', a
   expect(await notes('/health')).toEqual([])
 })
 
-test('A note reports how many of several shards a request may call.', async () => {
-  const output =
-    await configured(`import { shards } from ${JSON.stringify(`${root}/src/features/shards/index.ts`)}
-    export default {
-      use: [shards(['a', 'b'])],
-      policies: [
-        { name: 'per-ip', limit: 5, window: '1m' },
-        { name: 'more', limit: 50, window: '1h' },
-        { name: 'tenant', limit: 5, window: '1m', key: 'header:x-a', onMissingKey: 'skip' },
-        { name: 'user', limit: 5, window: '1m', key: 'header:x-b', onMissingKey: 'skip' },
-      ],
-    }`)
-  const notes = async (headers = '') => notesOf(await output(`--path / --json ${headers}`))
-  expect(await notes()).toEqual([])
-  const note = (keys: number) =>
-    `the ${keys} keys may be in 2 of the 2 shards, with one call for each shard`
-  expect(await notes('--header x-a:1')).toEqual([note(2)])
-  expect(await notes('--header x-a:1 --header x-b:1')).toEqual([note(3)])
-})
-
 test('A note reports how many slots of a Redis Cluster a request may need.', async () => {
   const output =
-    await configured(`import { cluster } from ${JSON.stringify(`${root}/src/features/shards/index.ts`)}
+    await configured(`import { cluster } from ${JSON.stringify(`${root}/src/features/cluster/index.ts`)}
     export default {
       use: [cluster()],
       policies: [

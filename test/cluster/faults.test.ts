@@ -2,12 +2,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startBridge } from 'sluice-upstash-bridge'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { cluster } from '../../src/features/cluster/index.ts'
+import { slotOf } from '../../src/features/cluster/slot.ts'
 import { concurrency } from '../../src/features/concurrency/index.ts'
-import { cluster } from '../../src/features/shards/index.ts'
-import { slotOf } from '../../src/features/shards/slot.ts'
 import { createSluice } from '../../src/hosts/app/sluice.ts'
 import { masterOf, subjectAt, useCluster } from '../support/cluster.ts'
-import { policy, row, take } from '../support/sharded-redis.ts'
+import { policy, row, take } from '../support/split-redis.ts'
 import { newSubject } from '../support/subjects.ts'
 import { startNetwork } from './cluster-network.ts'
 
@@ -15,7 +15,7 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
 
 /** How long a node may stay silent until the others declare it failed, ms. Longer than a stall of a busy machine. */
 const NODE_TIMEOUT = 3_000
-const { running, newShards } = useCluster(NODE_TIMEOUT)
+const { running, newStore } = useCluster(NODE_TIMEOUT)
 
 const LIMIT = 60
 const terms = { ...policy, limit: LIMIT, burst: LIMIT, windowMs: 86_400_000 }
@@ -31,7 +31,7 @@ interface Made {
 
 /** Sends decisions on three isolates at a fixed rate, for each of the lists of subjects in turn. */
 function startTraffic(perSecond: number, lists: string[][]) {
-  const isolates = [newShards(), newShards(), newShards()]
+  const isolates = [newStore(), newStore(), newStore()]
   const made: Made[] = []
   const pending = new Set<Promise<unknown>>()
   const start = performance.now()
@@ -41,9 +41,9 @@ function startTraffic(perSecond: number, lists: string[][]) {
     for (; next < due; next++) {
       if (pending.size >= MAX_IN_FLIGHT) continue
       const subjects = lists[next % lists.length]!
-      const { shards, waitUntil } = isolates[next % 3]!
+      const { store, waitUntil } = isolates[next % 3]!
       const sent = performance.now()
-      const deciding = shards
+      const deciding = store
         .decide([take(...subjects.map((one) => row(one, { terms })))], { waitUntil })
         .then(
           ({ states }) => (states.flat().every(({ allowed }) => allowed) ? 'admitted' : 'refused'),
@@ -80,7 +80,7 @@ const failures = (made: Made[]) =>
 /** The units of a subject that the cluster has counted. */
 async function counted(subject: string) {
   const peek = { mode: 'peek' as const, limits: [row(subject, { terms })] }
-  const { states } = await newShards().shards.decide([peek])
+  const { states } = await newStore().store.decide([peek])
   return LIMIT - states[0]![0]!.remaining
 }
 

@@ -2,14 +2,14 @@
 import fc from 'fast-check'
 import { describe, expect, vi } from 'vitest'
 import { recordOf } from '../../src/core/connection/upstash/script.ts'
-import { crc16, slotOf } from '../../src/features/shards/slot.ts'
+import { crc16, slotOf } from '../../src/features/cluster/slot.ts'
 import { useCluster } from '../support/cluster.ts'
 import { property } from '../support/law.ts'
-import { shardingLaws } from '../support/sharding-laws.ts'
+import { splitLaws } from '../support/split-laws.ts'
 
 vi.setConfig({ hookTimeout: 60_000 })
 
-const { running, newShards } = useCluster()
+const { running, newStore } = useCluster()
 
 describe('the slot of a subject', () => {
   const keySlot = (key: Buffer | string) =>
@@ -40,4 +40,4 @@ describe('the slot of a subject', () => {
   )
 })
 
-shardingLaws(() => newShards())
+splitLaws(() => newStore())

@@ -6,10 +6,10 @@ import type { Limit, StoreReply, StoreRequest } from '../../src/core/connection/
 import { recordOf } from '../../src/core/connection/upstash/script.ts'
 import { beginCall, createMeter } from '../../src/features/observe/measure.ts'
 import { subjectAt, useCluster } from '../support/cluster.ts'
-import { allowed, follow, left, peek, policy, row, take } from '../support/sharded-redis.ts'
+import { allowed, follow, left, peek, policy, row, take } from '../support/split-redis.ts'
 import { newSubject } from '../support/subjects.ts'
 
-const { running, newShards, httpOf } = useCluster()
+const { running, newStore, httpOf } = useCluster()
 
 /** The calls of the script that each master has run. */
 async function scriptCalls() {
@@ -33,15 +33,15 @@ const codes = (replies: (StoreReply | StoreError)[]) =>
 
 describe('a batch', () => {
   test('Concurrent requests with keys in many slots share one HTTP request, with one call of the script for each slot.', async () => {
-    const { shards, waitUntil } = newShards()
+    const { store, waitUntil } = newStore()
     const [first, one, two] = [subjectAt(0), subjectAt(1), subjectAt(2)]
-    await shards.decide([take(row(first))])
-    await peek(shards, first, one, two) // loads the script on each node
+    await store.decide([take(row(first))])
+    await peek(store, first, one, two) // loads the script on each node
     const before = await scriptCalls()
     const replies: StoreReply[][] = []
     const http = await httpOf(async () => {
       const asks = [first, one, two, one, first, one, one].map((subject) =>
-        shards.decide([take(row(subject))], { waitUntil }),
+        store.decide([take(row(subject))], { waitUntil }),
       )
       replies.push(await Promise.all(asks))
     })
@@ -52,94 +52,94 @@ describe('a batch', () => {
   })
 
   test('Requests with limits in several slots join a batch with all of their parts.', async () => {
-    const { shards, waitUntil, settled } = newShards()
+    const { store, waitUntil, settled } = newStore()
     const pairs = Array.from({ length: 4 }, () => [subjectAt(0), subjectAt(1)] as const)
     const [busy] = pairs
-    await peek(shards, newSubject())
+    await peek(store, newSubject())
     const http = await httpOf(async () => {
-      const asks = pairs.map(([a, b]) => shards.decide([take(row(a), row(b))], { waitUntil }))
+      const asks = pairs.map(([a, b]) => store.decide([take(row(a), row(b))], { waitUntil }))
       expect((await Promise.all(asks)).map(left)).toEqual(pairs.map(() => [2, 2]))
     })
     expect(http).toBe(2)
     await settled()
-    expect(await peek(shards, ...busy!)).toEqual([2, 2])
+    expect(await peek(store, ...busy!)).toEqual([2, 2])
   })
 
   test('A meter counts the share of each part in the call of its batch.', async () => {
-    const { shards, waitUntil } = newShards({
+    const { store, waitUntil } = newStore({
       observer: { begin: (sent) => beginCall(sent, () => {}, Date.now) },
     })
     const pair = [row(subjectAt(0)), row(subjectAt(1))]
     const meters = [createMeter(Date.now), createMeter(Date.now), createMeter(Date.now, 2)]
     const [alone, inBatch, list] = meters.map(({ onCall }) => ({ waitUntil, onCall }))
     await Promise.all([
-      shards.decide([take(...pair)], alone),
-      shards.decide([take(...pair)], inBatch),
-      shards.decideEach([[take(row(subjectAt(2)))], [take(row(subjectAt(2)))]], list),
+      store.decide([take(...pair)], alone),
+      store.decide([take(...pair)], inBatch),
+      store.decideEach([[take(row(subjectAt(2)))], [take(row(subjectAt(2)))]], list),
     ])
     // The first request leaves at once. The batch has two parts of the second one, and two lists.
     expect(meters.map((meter) => meter.stop().calls)).toEqual([1, 2 / 4, 1 / 4])
   })
 
   test('A key with a wrong type fails its own request, and the others are decided once.', async () => {
-    const { shards, waitUntil } = newShards()
+    const { store, waitUntil } = newStore()
     const [broken, healthy] = [subjectAt(0), subjectAt(0)]
     await running.admin.ask(0, 'LPUSH', recordOf(broken), 'x')
     const lists = [[take(row(healthy))], [take(row(broken))], [take(row(subjectAt(1)))]]
-    expect(codes(await shards.decideEach(lists, { waitUntil }))).toEqual([
+    expect(codes(await store.decideEach(lists, { waitUntil }))).toEqual([
       [2],
       'redis-error: Redis refused the command (WRONGTYPE)',
       [2],
     ])
-    expect(await peek(shards, healthy)).toEqual([2])
+    expect(await peek(store, healthy)).toEqual([2])
   })
 })
 
 describe('a request with limits in several slots', () => {
   test('It makes one HTTP request, and is charged in each slot.', async () => {
-    const { shards } = newShards()
+    const { store } = newStore()
     const subjects = [subjectAt(0), subjectAt(1), subjectAt(2), subjectAt(2)]
     const http = await httpOf(async () => {
       const list = [take(...subjects.slice(0, 3).map((one) => row(one))), follow(row(subjects[3]!))]
-      expect(left(await shards.decide(list))).toEqual([2, 2, 2, 2])
+      expect(left(await store.decide(list))).toEqual([2, 2, 2, 2])
     })
     expect(http).toBe(1)
-    expect(await peek(shards, ...subjects)).toEqual([2, 2, 2, 2])
+    expect(await peek(store, ...subjects)).toEqual([2, 2, 2, 2])
   })
 
   test('If one slot fails, onStoreError answers for it, and the other slots decide.', async () => {
-    const { shards } = newShards()
+    const { store } = newStore()
     const [a, b] = [subjectAt(0), subjectAt(1)]
     await running.admin.ask(1, 'LPUSH', recordOf(b), 'x')
-    const { states } = await shards.decide([take(row(a), row(b))], { fallback: true })
+    const { states } = await store.decide([take(row(a), row(b))], { fallback: true })
     expect(states[0]).toMatchObject([
       { allowed: true, remaining: 2 },
       { allowed: true, fallback: { by: 'allow' } },
     ])
-    await expect(shards.decide([take(row(a), row(b))])).rejects.toThrow('WRONGTYPE')
+    await expect(store.decide([take(row(a), row(b))])).rejects.toThrow('WRONGTYPE')
   })
 
   test('Slots of concurrency limits, logs and bans are charged and released in their own slots of the cluster.', async () => {
-    const { shards, waitUntil, settled } = newShards()
+    const { store, waitUntil, settled } = newStore()
     const [a, b] = [subjectAt(0), subjectAt(1)]
     const held = row(a, { terms: { ...policy, algorithm: 'concurrency', limit: 1 }, slot: 'one' })
     const penalty = { tag: 'p', after: 1, withinMs: 60_000, banMs: 60_000, maxMs: 60_000 }
     const logged = row(b, { terms: { ...policy, algorithm: 'sliding-log', limit: 1 }, penalty })
-    expect(allowed(await shards.decide([take(held, logged)], { waitUntil }))).toEqual([true, true])
-    await shards.decideEach([[{ mode: 'refund', limits: [held] }]], { waitUntil })
+    expect(allowed(await store.decide([take(held, logged)], { waitUntil }))).toEqual([true, true])
+    await store.decideEach([[{ mode: 'refund', limits: [held] }]], { waitUntil })
     const again = [take({ ...held, slot: 'two' }, logged)]
-    const reply = await shards.decide(again, { waitUntil })
+    const reply = await store.decide(again, { waitUntil })
     expect(allowed(reply)).toEqual([true, false])
     expect(reply.states[0]![1]!.bannedForMs).toBeGreaterThan(0)
     await settled()
     const slots: Limit = { ...held, cost: 0 }
-    expect(left(await shards.decide([{ mode: 'peek', limits: [slots] }]))).toEqual([1])
+    expect(left(await store.decide([{ mode: 'peek', limits: [slots] }]))).toEqual([1])
   })
 
   test('With the time of the isolate, all slots decide at that time.', async () => {
-    const { shards } = newShards({ clock: 'edge' })
+    const { store } = newStore({ clock: 'edge' })
     const before = Date.now()
-    const reply = await shards.decide([take(row(subjectAt(0)), row(subjectAt(1)))])
+    const reply = await store.decide([take(row(subjectAt(0)), row(subjectAt(1)))])
     const times = reply.states.flat().map(({ decidedAt }) => decidedAt!)
     expect(times[0]).toBe(times[1])
     expect(times[0]).toBeGreaterThanOrEqual(before)
@@ -148,12 +148,12 @@ describe('a request with limits in several slots', () => {
 })
 
 test('A lease holds units of a key in one slot, and its isolate spends them without a call.', async () => {
-  const { shards, waitUntil } = newShards()
+  const { store, waitUntil } = newStore()
   const terms = { ...policy, limit: 100, burst: 100, lease: { max: 10, ttlMs: 60_000 } }
   const list: StoreRequest[] = [take(row(subjectAt(2), { terms }))]
   const http = await httpOf(async () => {
     for (let n = 0; n < 20; n++) {
-      expect(left(await shards.decide(list, { waitUntil }))).toEqual([99 - n])
+      expect(left(await store.decide(list, { waitUntil }))).toEqual([99 - n])
     }
   })
   expect(http).toBeLessThan(15)
@@ -163,50 +163,50 @@ describe('a call with an idempotency key', () => {
   const newKey = () => ({ key: `once-${newSubject()}`, fingerprint: 'f', forMs: 60_000 })
 
   test('A repeated call is a replay in each slot, and charges nothing.', async () => {
-    const { shards, waitUntil, settled } = newShards()
+    const { store, waitUntil, settled } = newStore()
     const [a, b, c] = [subjectAt(0), subjectAt(1), subjectAt(2)]
     const options = { idempotency: newKey(), waitUntil }
     const lists = [[take(row(a), row(b))], [take(row(c))], [take(row(a))]]
-    const first = await shards.decideEach(lists, options)
+    const first = await store.decideEach(lists, options)
     expect(codes(first)).toEqual([[2, 2], [2], [1]])
-    expect(await shards.decideEach(lists, options)).toEqual(
+    expect(await store.decideEach(lists, options)).toEqual(
       first.map((reply) => ({ ...reply, replayed: true })),
     )
     await settled()
-    expect(await peek(shards, a, b, c)).toEqual([1, 2, 2])
+    expect(await peek(store, a, b, c)).toEqual([1, 2, 2])
   })
 })
 
 describe('nodes without the script', () => {
   test('The bridge loads the script on each node, and every list is decided once.', async () => {
-    const { shards } = newShards()
+    const { store } = newStore()
     const subjects = [subjectAt(0), subjectAt(1), subjectAt(2)]
-    await peek(shards, newSubject())
+    await peek(store, newSubject())
     await flushScripts()
-    const http = await httpOf(() => shards.decide([take(...subjects.map((one) => row(one)))]))
+    const http = await httpOf(() => store.decide([take(...subjects.map((one) => row(one)))]))
     expect(http).toBe(1)
-    expect(await peek(shards, ...subjects)).toEqual([2, 2, 2])
+    expect(await peek(store, ...subjects)).toEqual([2, 2, 2])
   })
 
   test('After a restart of the bridge the parts without the script are sent again, and every list is decided once.', async () => {
-    const { shards } = newShards()
+    const { store } = newStore()
     const subjects = [subjectAt(0), subjectAt(1), subjectAt(2)]
-    await peek(shards, newSubject())
+    await peek(store, newSubject())
     const { port } = new URL(running.bridge.url)
     await running.bridge.close()
     await flushScripts()
     running.bridge = await startBridge({ cluster: running.admin.urls, port: Number(port) })
-    const http = await httpOf(() => shards.decide([take(...subjects.map((one) => row(one)))]))
+    const http = await httpOf(() => store.decide([take(...subjects.map((one) => row(one)))]))
     expect(http).toBe(2)
-    expect(await peek(shards, ...subjects)).toEqual([2, 2, 2])
+    expect(await peek(store, ...subjects)).toEqual([2, 2, 2])
   })
 })
 
 test('Without `cluster` a batch with keys in several slots fails with an error that says what to write.', async () => {
-  const { upstash } = newShards()
+  const { upstash } = newStore()
   const [reply] = await upstash.decideEach([[take(row(subjectAt(0)))], [take(row(subjectAt(1)))]])
   expect(reply).toMatchObject({
     message:
-      "redis-error: Redis refused the command (CROSSSLOT: write use: [cluster()] with cluster from 'sluice/shards')",
+      "redis-error: Redis refused the command (CROSSSLOT: write use: [cluster()] with cluster from 'sluice/cluster')",
   })
 })

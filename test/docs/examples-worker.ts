@@ -6,6 +6,7 @@ import keyFunction from '../../examples/key-function.ts'
 import type { Feature } from '../../src/core/feature.ts'
 import { banList } from '../../src/features/ban-list/index.ts'
 import { type BodiesOptions, bodies } from '../../src/features/bodies/index.ts'
+import { cluster } from '../../src/features/cluster/index.ts'
 import { distinct } from '../../src/features/distinct/index.ts'
 import { type GraphqlCostOptions, graphqlCost } from '../../src/features/graphql/graphql.ts'
 import { headerSets } from '../../src/features/header-sets/index.ts'
@@ -16,7 +17,6 @@ import { type ObserveOptions, observe } from '../../src/features/observe/index.t
 import { overrides } from '../../src/features/overrides/index.ts'
 import { type QuotaOptions, quota } from '../../src/features/quota/index.ts'
 import { refusals } from '../../src/features/refusals/index.ts'
-import { cluster, shards } from '../../src/features/shards/index.ts'
 import { type TurnsOptions, turns } from '../../src/features/turns/index.ts'
 import { type ConfigOptions, createGateway } from '../../src/index.ts'
 
@@ -36,7 +36,6 @@ const makers: Record<string, (options: never) => Feature> = {
   quota: (options: QuotaOptions) => quota(options),
   refusals: () => refusals(),
   jwt: (options: JwtOptions) => jwt(options),
-  shards: (names: string[]) => shards(names),
   cluster: () => cluster(),
   leases: () => leases(),
   overrides: () => overrides(),
@@ -59,15 +58,6 @@ interface Env {
   UPSTASH_REDIS_REST_TOKEN: string
 }
 
-/** Maps the variables of two shards to the same database. */
-const shardVariables = ({ UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token }: Env) =>
-  Object.fromEntries(
-    ['EU_1', 'EU_2'].flatMap((name) => [
-      [`UPSTASH_REDIS_REST_URL_${name}`, url],
-      [`UPSTASH_REDIS_REST_TOKEN_${name}`, token],
-    ]),
-  )
-
 export default {
   fetch(request: Request, env: Env, context: never) {
     const headers = new Headers(request.headers)
@@ -82,7 +72,7 @@ export default {
       apps.set(run, app)
     }
     // The secret hashes the keys in Redis, so a secret for each run separates the counters.
-    const variables = { ...env, ...shardVariables(env), SLUICE_SECRET: run }
+    const variables = { ...env, SLUICE_SECRET: run }
     return app.fetch(new Request(request, { headers }), variables, context)
   },
 }

@@ -12,10 +12,10 @@ import {
 } from '../../src/core/connection/upstash/upstash.ts'
 import { withFallback } from '../../src/core/fallback/fallback.ts'
 import { createLocalStore } from '../../src/core/fallback/local.ts'
+import { bySlot, createCluster } from '../../src/features/cluster/cluster.ts'
+import { slotOf } from '../../src/features/cluster/slot.ts'
 import { withLeases } from '../../src/features/leases/leases.ts'
 import { allParts } from '../../src/features/script-parts.ts'
-import { bySlot, createCluster } from '../../src/features/shards/cluster.ts'
-import { slotOf } from '../../src/features/shards/slot.ts'
 import { newSubject } from './subjects.ts'
 
 /**
@@ -35,7 +35,7 @@ export function useCluster(nodeTimeout = 1_500) {
   })
 
   /** The store of an isolate, with its background work. */
-  function newShards(change: Partial<UpstashOptions> = {}) {
+  function newStore(change: Partial<UpstashOptions> = {}) {
     const background: Promise<unknown>[] = []
     const refunded: (string[] | StoreError)[] = []
     const { url, token } = running.bridge
@@ -48,7 +48,7 @@ export function useCluster(nodeTimeout = 1_500) {
     })
     return {
       upstash,
-      shards: patient(
+      store: patient(
         createCluster(stack, {
           onRefund: (subjects, error) => void refunded.push(error ?? subjects),
         }),
@@ -70,7 +70,7 @@ export function useCluster(nodeTimeout = 1_500) {
     return total() - before
   }
 
-  return { running, newShards, httpOf }
+  return { running, newStore, httpOf }
 }
 
 /** A store with a deadline of 10 s, for a busy machine. */

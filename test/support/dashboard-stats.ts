@@ -44,7 +44,7 @@ export function statsAt(now: number): Stats {
       { from: slot - 20_000, to: slot - 10_000, series: part(0.5) },
       { from: slot, to: slot + 10_000, series: part(0.1) },
     ],
-    databases: [{ circuit: 'closed' }],
+    circuit: 'closed',
     fallbacks: 3,
     dropped: { log: 2 },
   }

@@ -3,6 +3,7 @@
 import { defineConfig } from '../../src/core/config/parse.ts'
 import { banList } from '../../src/features/ban-list/index.ts'
 import { bodies } from '../../src/features/bodies/index.ts'
+import { cluster } from '../../src/features/cluster/index.ts'
 import { distinct } from '../../src/features/distinct/index.ts'
 import { endpoints } from '../../src/features/endpoints/index.ts'
 import { graphqlCost } from '../../src/features/graphql/graphql.ts'
@@ -15,7 +16,6 @@ import { overrides } from '../../src/features/overrides/index.ts'
 import { proxies } from '../../src/features/proxies/index.ts'
 import { quota } from '../../src/features/quota/index.ts'
 import { refusals } from '../../src/features/refusals/index.ts'
-import { cluster, shards } from '../../src/features/shards/index.ts'
 import { turns } from '../../src/features/turns/index.ts'
 import { durableObjects } from '../../src/stores/durable-objects/index.ts'
 
@@ -31,7 +31,6 @@ export const entries = {
   quota,
   refusals,
   jwt,
-  shards,
   cluster,
   leases,
   overrides,
@@ -45,7 +44,6 @@ const entryOf: Record<string, string> = {
   defineConfig: 'sluice',
   graphqlCost: 'sluice/graphql',
   banList: 'sluice/ban-list',
-  cluster: 'sluice/shards',
   durableObjects: 'sluice/durable-objects',
   headerSets: 'sluice/header-sets',
 }

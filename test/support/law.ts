@@ -68,7 +68,7 @@ export function law(
     property(`${claim} (${name})`, draw([name], { steps: 20, requests: 2 }, single), check, numRuns)
   }
   const mix = { policies: 4, subjects: 3, requests: 4, ...mixed }
-  // Several objects that charge one request need refunds, which have laws of their own (sharding-laws.ts).
+  // Several objects that charge one request need refunds, which have laws of their own (split-laws.ts).
   if (process.env.TEST_STORE === 'durable-objects') mix.subjects = 1
   property(`${claim} (any mix)`, draw(of, mix), check, numRuns)
 }

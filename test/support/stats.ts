@@ -30,7 +30,7 @@ export const someStats = (): Stats => ({
     },
   },
   slots: [],
-  databases: [{ circuit: 'closed' }],
+  circuit: 'closed',
   fallbacks: 3,
   dropped: { log: 0, 'analytics:COUNTS': 2 },
 })

@@ -1,6 +1,5 @@
 import type { Results } from '../results.ts'
 import { workloads } from '../workloads.ts'
-import { databasesText } from './databases.ts'
 import { isolatesText } from './isolates.ts'
 import { legsText } from './legs.ts'
 import { redisText } from './redis.ts'
@@ -12,7 +11,7 @@ import { WORKLOAD_LEGEND, workloadTable } from './workload.ts'
 
 /** The report of a run: the verdict, then the details. */
 export function reportOf(about: string, results: Results): string {
-  const { databases, shield, isolates, redis } = results
+  const { shield, isolates, redis } = results
   const tables = workloads.flatMap((workload) => {
     const samples = results.workloads[workload.id]
     return samples ? [workloadTable(workload, samples)] : []
@@ -26,7 +25,6 @@ export function reportOf(about: string, results: Results): string {
     ...(results.sizes || results.coldStarts ? [startText(results)] : []),
     ...(results.exactness || results.clients || results.soak ? [legsText(results)] : []),
     ...(isolates ? [isolatesText(isolates)] : []),
-    ...(databases ? [databasesText(databases)] : []),
     ...(shield ? [shieldText(shield)] : []),
   ]
     .filter(Boolean)

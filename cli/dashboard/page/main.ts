@@ -50,7 +50,7 @@ let stats: Stats | undefined
 
 function showStats(now: Stats) {
   stats = now
-  const { total, source, fallbacks, databases, dropped } = now
+  const { total, source, fallbacks, circuit, dropped } = now
   const { latency, errors, calls, billedCommands, operators } = total.store
   const all = byOutcome(total.series)
   const rate = rates(now)
@@ -76,13 +76,10 @@ function showStats(now: Stats) {
   })
   showRequests(now)
   showOffenders(total.offenders, policies)
-  showRows(byId('databases'), databases, {
-    key: ({ name = '' }) => name,
-    cells: ({ name, circuit }) => [name ?? 'database', circuit],
-  })
   const counted = (title: string, counts: Record<string, number>) =>
     Object.entries(counts).map(([name, count]) => [`${title} ${name}`, numberText(count)])
   showPairs(byId('store'), {
+    circuit,
     'HTTP calls': numberText(calls),
     'billed commands': numberText(billedCommands),
     ...(operators && {

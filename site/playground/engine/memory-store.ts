@@ -49,7 +49,7 @@ export function memoryStore(bill: Bill, sendsTime: boolean): StoreClient {
     problems: () => [],
     check: () => {},
     create: () => store,
-    spread: ([only]) => only!,
+    spread: (only) => only,
   }
   return {
     own: own as OwnStore,

@@ -1,12 +1,12 @@
 /** The variables and secrets that the limiter reads from the Worker's environment. */
 export interface Bindings {
-  /** REST URL and token of the database. Without them every decision is a store error. For the names with shards see `variablesOf`. */
+  /** REST URL and token of the database. Without them every decision is a store error. */
   UPSTASH_REDIS_REST_URL?: string
   UPSTASH_REDIS_REST_TOKEN?: string
   /** The names of Vercel's integration. They are read without the two above. */
   KV_REST_API_URL?: string
   KV_REST_API_TOKEN?: string
-  /** Key of the HMAC that hashes subjects. Defaults to the database token (with shards, that of the first). Workers that share quotas must use the same value. */
+  /** Key of the HMAC that hashes subjects. Defaults to the database token. Workers that share quotas must use the same value. */
   SLUICE_SECRET?: string
   /** Tokens of the decision API's callers, at least 16 characters each, separated by spaces or commas. */
   SLUICE_API_TOKEN?: string
@@ -22,20 +22,11 @@ export interface Bindings {
   SLUICE_DEV?: string
 }
 
-/** Names of the variables of a database. Those of a shard end in its name: `UPSTASH_REDIS_REST_URL_EU_1` for `eu-1`. */
-export function variablesOf(store: string | undefined): { url: string; token: string } {
-  const suffix = store === undefined ? '' : `_${store.replaceAll('-', '_').toUpperCase()}`
-  return { url: `UPSTASH_REDIS_REST_URL${suffix}`, token: `UPSTASH_REDIS_REST_TOKEN${suffix}` }
-}
-
+const OWN = { url: 'UPSTASH_REDIS_REST_URL', token: 'UPSTASH_REDIS_REST_TOKEN' }
 const VERCEL = { url: 'KV_REST_API_URL', token: 'KV_REST_API_TOKEN' }
 
-/** Names of the variables that an environment has for a database: our own, or else both of Vercel. */
-export function variablesIn(
-  env: object,
-  store: string | undefined,
-): { url: string; token: string } {
-  const own = variablesOf(store)
+/** Names of the variables that an environment has for the database: our own, or else both of Vercel. */
+export function variablesIn(env: object): { url: string; token: string } {
   const isSet = (name: string) => {
     try {
       return (env as Record<string, unknown>)[name]
@@ -43,13 +34,13 @@ export function variablesIn(
       return false // Deno throws without the permission for a variable
     }
   }
-  if (store !== undefined || isSet(own.url) || isSet(own.token)) return own
-  return isSet(VERCEL.url) || isSet(VERCEL.token) ? VERCEL : own
+  if (isSet(OWN.url) || isSet(OWN.token)) return OWN
+  return isSet(VERCEL.url) || isSet(VERCEL.token) ? VERCEL : OWN
 }
 
-/** URL and token of a database, unchecked. */
-export function credentialsOf(env: object, store: string | undefined) {
-  const { url, token } = variablesIn(env, store)
+/** URL and token of the database, unchecked. */
+export function credentialsOf(env: object) {
+  const { url, token } = variablesIn(env)
   const variables = env as Record<string, string | undefined>
   return { url: variables[url], token: variables[token] }
 }

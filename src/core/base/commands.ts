@@ -27,7 +27,6 @@ export type ClientVariables = Record<string, unknown> & {
 export interface StoreClient {
   /**
    * Creates the sender for a database.
-   * @param env with several databases, those of this one have the names without a suffix
    * @throws {ConfigError} if an option of the client makes limits inexact, or if the store has no commands
    */
   connect(env: ClientVariables): SendCommands
@@ -50,11 +49,8 @@ export interface OwnStore<Store = unknown> {
   ): void
   /** Creates the innermost layer. Every list has limits of one subject only. */
   create(env: object, config: { namespace?: string | undefined; batching: boolean }): Store
-  /** Makes the outermost layer over the stack of the only store: splits requests with limits of several subjects. */
-  spread(
-    stores: readonly Store[],
-    onRefund: (subjects: string[], error?: StoreError) => void,
-  ): Store
+  /** Makes the outermost layer: splits requests with limits of several subjects. */
+  spread(store: Store, onRefund: (subjects: string[], error?: StoreError) => void): Store
 }
 
 /** The settings of a configuration that depend on the store. */

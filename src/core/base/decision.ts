@@ -48,7 +48,7 @@ export interface QuotaState {
   limit?: number
   /** How long this size stays in force, above 0. Absent if no operator has set it. */
   overriddenForMs?: number
-  /** Time of the decision by the clock of this limit's own shard or lease, ms since the epoch. Present only if several of them decided, or if the request has waited: then it is the time of its place. Absent in a refusal. */
+  /** Time of the decision by the clock of this limit's own object, hash slot or lease, ms since the epoch. Present only if several of them decided, or if the request has waited: then it is the time of its place. Absent in a refusal. */
   decidedAt?: number
 }
 
@@ -110,7 +110,7 @@ export interface Decision {
    * database. If a policy charges several quotas (see `path:<name>` of a key), the strictest. Empty for `no-policy` and `shielded`.
    */
   limits: LimitState[]
-  /** Time of the decision by the store's clock, ms since the epoch; with several shards the earliest. Absent without a call to a store, or if one did not answer. */
+  /** Time of the decision by the store's clock, ms since the epoch; with several objects or hash slots the earliest. Absent without a call to a store, or if one did not answer. */
   decidedAt?: number
   /** Id of the slots that the request holds of policies with `concurrency`. Absent without such a policy. */
   slot?: string

@@ -1,5 +1,3 @@
-import { variablesOf } from './bindings.ts'
-
 /** One error in a configuration. */
 export interface ConfigProblem {
   /** Path of the setting, written as in code: `policies[2].window`. */
@@ -57,7 +55,9 @@ export type StoreErrorCode =
   | 'idempotency-conflict'
   | 'internal'
 
-const meanings: Record<Exclude<StoreErrorCode, 'not-configured'>, string> = {
+const meanings: Record<StoreErrorCode, string> = {
+  'not-configured':
+    'set UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN to the URL and token of a database',
   timeout: 'no answer within the deadline',
   unreachable: 'the connection failed',
   unauthorized: 'the token was refused',
@@ -75,27 +75,13 @@ export class StoreError extends Error {
   override readonly name = 'StoreError'
   readonly code: StoreErrorCode
 
-  /** Name of the shard. */
-  readonly store: string | undefined
-
-  /**
-   * @param hint one or two words that are safe to log, such as the class of the original error
-   * @param store name of the shard
-   */
-  constructor(code: StoreErrorCode, hint?: string, store?: string) {
-    const { url, token } = variablesOf(store)
-    const meaning =
-      code === 'not-configured'
-        ? `set ${url} and ${token} to the URL and token of a database`
-        : meanings[code]
-    super(`${code}: ${meaning}${hint ? ` (${hint})` : ''}`, hint ? { cause: hint } : undefined)
+  /** @param hint one or two words that are safe to log, such as the class of the original error */
+  constructor(code: StoreErrorCode, hint?: string) {
+    super(
+      `${code}: ${meanings[code]}${hint ? ` (${hint})` : ''}`,
+      hint ? { cause: hint } : undefined,
+    )
     this.code = code
-    this.store = store
-  }
-
-  /** A copy of this error with the name of a shard. */
-  from(store: string): StoreError {
-    return new StoreError(this.code, this.cause as string | undefined, store)
   }
 }
 

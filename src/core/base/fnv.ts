@@ -1,6 +1,6 @@
 /**
  * 32-bit FNV-1a (draft-eastlake-fnv) over UTF-16 code units. For ASCII this equals the hash of the bytes. Never change this hash:
- * stored tags would no longer match, and subjects would move to other shards.
+ * stored tags would no longer match.
  */
 export function fnv1a(text: string): number {
   let hash = 0x811c9dc5

@@ -2,17 +2,16 @@ import { isWithin } from './clock.ts'
 
 const INTERVAL_MS = 10_000
 
-/** @param store name of the shard */
-export type Log = (event: string, code: string, message: string, store?: string) => void
+export type Log = (event: string, code: string, message: string) => void
 
 /**
- * Creates a logger that writes JSON lines. It writes at most one line in ten seconds for the same event, code and shard, so that an
+ * Creates a logger that writes JSON lines. It writes at most one line in ten seconds for the same event and code, so that an
  * outage does not flood the log; the next line counts the lines left out in `suppressed`. Never pass keys, tokens or scripts.
  */
 export function createLog(): Log {
   const last = new Map<string, { at: number; suppressed: number }>()
-  return (event, code, message, store) => {
-    const id = `${event} ${code} ${store}`
+  return (event, code, message) => {
+    const id = `${event} ${code}`
     const now = Date.now()
     const before = last.get(id)
     if (before && isWithin(now, before.at, before.at + INTERVAL_MS)) {
@@ -21,6 +20,6 @@ export function createLog(): Log {
     }
     last.set(id, { at: now, suppressed: 0 })
     const suppressed = before?.suppressed ?? 0
-    console.error(JSON.stringify({ event, code, store, message, suppressed }))
+    console.error(JSON.stringify({ event, code, message, suppressed }))
   }
 }

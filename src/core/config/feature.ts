@@ -26,12 +26,8 @@ export interface FeatureFields {
 
 /** A feature as the configuration knows it: an entry of `use`. `Feature` in core/feature.ts has its stages. */
 export interface FeatureDeclaration extends FeatureFields {
-  /** The names of the databases, if it distributes requests over several. */
-  readonly databases?: readonly string[]
   /** The variables with secrets that it reads. */
   readonly variables?: readonly string[]
-  /** The name of a feature that cannot be used beside it. */
-  readonly excludes?: string
   /** True if it reads the bodies of requests. */
   readonly readsBodies?: true
   compile(program: never): object
@@ -56,13 +52,3 @@ export const readsBodies = ({
 }: {
   use?: readonly FeatureDeclaration[] | undefined
 }): boolean => use.some((feature) => feature.readsBodies)
-
-/** The names of the databases of a configuration; `undefined` stands for the only one. */
-export const databasesOf = ({
-  use,
-}: {
-  use: readonly FeatureDeclaration[]
-}): readonly [string | undefined, ...(string | undefined)[]] => {
-  const [first, ...others] = use.find(({ databases }) => databases)?.databases ?? []
-  return [first, ...others]
-}

@@ -1,6 +1,6 @@
 /**
  * The interface of a store. A store decides requests: it charges limits, refunds units, and reports how limits stand.
- * Every layer (Upstash, breaker, batching, leases, deadline, shards, local) implements this interface, so layers can be stacked.
+ * Every layer (Upstash, breaker, batching, leases, deadline, cluster, local) implements this interface, so layers can be stacked.
  */
 import type { Period } from '../base/calendar.ts'
 import type { Fallback, PolicyMode, QuotaState } from '../base/decision.ts'
@@ -170,7 +170,7 @@ export interface FallenBack {
 }
 
 export interface StoreReply {
-  /** The time of the decision by the store's clock, ms since the epoch; with several shards the earliest. Refunds refer to it. */
+  /** The time of the decision by the store's clock, ms since the epoch; of several parts the earliest. Refunds refer to it. */
   decidedAt: number
   /** The states of the limits of each request, in the order of the call. */
   states: StoreState[][]

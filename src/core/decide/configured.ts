@@ -1,17 +1,14 @@
-/** Whether the environment names the databases of a configuration. */
+/** Whether the environment names the database. */
 import { type Bindings, credentialsOf, isRestUrl, variablesIn } from '../base/bindings.ts'
 import { ConfigError, type ConfigProblem } from '../base/errors.ts'
-import { databasesOf } from '../config/feature.ts'
 import type { Config } from '../config/parse.ts'
 import type { UpstashDatabase } from '../connection/upstash/upstash.ts'
-import { databaseFrom } from './database.ts'
+import { databaseIn } from './database.ts'
 
-/** A database that the environment does not name. */
-export interface MissingDatabase {
+/** What the environment lacks of the database. */
+export interface MissingPart {
   /** The variable to set. Absent if the database does not come from a variable. */
   variable?: string
-  /** The name of the database, if there are several. */
-  store?: string | undefined
   /** What to do. Contains names of variables, never their values. */
   detail: string
 }
@@ -19,30 +16,22 @@ export interface MissingDatabase {
 /** There is no database. */
 export class NotConfigured extends ConfigError {}
 
-type Find = (store: string | undefined) => UpstashDatabase
+/** What the environment lacks of the database. */
+export const missingParts = (config: Config, env: Bindings): MissingPart[] =>
+  problemsIn(config, env, config.store?.own ? {} : databaseIn(config, env)).map(
+    ({ path, expected, hint }) => ({
+      ...(path === 'store' ? {} : { variable: path }),
+      detail: [path !== 'store' && `Set it to ${expected}.`, hint].filter(Boolean).join(' '),
+    }),
+  )
 
-/**
- * The databases that the environment does not name.
- * @param find finds a database. Defaults to a search in the environment
- */
-export const missingDatabases = (
-  config: Config,
-  env: Bindings,
-  find: Find = (store) => databaseFrom(config, env, store),
-): MissingDatabase[] =>
-  problemsIn(config, env, find).map(({ path, expected, within, hint }) => ({
-    ...(path === 'store' ? {} : { variable: path }),
-    ...(within !== undefined && { store: within }),
-    detail: [path !== 'store' && `Set it to ${expected}.`, hint].filter(Boolean).join(' '),
-  }))
-
-/** The error of missing databases, if there are any. Its messages name the variables. */
+/** The error of a database that is missing. Its messages name the variables. */
 export function notConfigured(
   config: Config,
   env: Bindings,
-  find: Find,
+  database: UpstashDatabase,
 ): NotConfigured | undefined {
-  const problems = problemsIn(config, env, find)
+  const problems = problemsIn(config, env, database)
   const last = problems.at(-1)
   if (!last) return undefined
   const hint = [last.hint, ELSEWHERE].filter(Boolean).join(' ')
@@ -52,23 +41,18 @@ export function notConfigured(
 const ELSEWHERE =
   "On your machine npx sluice dev starts a database, and npx sluice bridge serves one to your own server. For previews without a database write unconfigured: 'local'"
 
-const problemsIn = (config: Config, env: Bindings, find: Find): ConfigProblem[] =>
-  databasesOf(config).flatMap((store) => missingParts(config, env, store, find))
-
-/** What a database lacks. A client of the app may have its credentials from anywhere, but most have them from these variables. */
-function missingParts(
+/** A client of the app may have its credentials from anywhere, but most have them from these variables. */
+function problemsIn(
   config: Config,
   env: Bindings,
-  store: string | undefined,
-  find: Find,
+  { send, problem }: UpstashDatabase,
 ): ConfigProblem[] {
   const none = { path: 'store', expected: 'a database', got: 'nothing' }
   const own = config.store?.own
   if (own) return own.problems(env).map(({ detail }) => ({ ...none, hint: detail }))
-  const { send, problem } = find(store)
   if (send) return []
-  const names = variablesIn(env, store)
-  const { url, token } = credentialsOf(env, store)
+  const names = variablesIn(env)
+  const { url, token } = credentialsOf(env)
   const missing: ConfigProblem[] = []
   if (!isRestUrl(url)) {
     const expected = 'the REST URL of the database, such as "https://eu1-name-12345.upstash.io"'
@@ -83,7 +67,7 @@ function missingParts(
   const hint = problem
     ? 'The function in store failed. The log has its error (store-error).'
     : 'The function in store returned no client of @upstash/redis with a URL and a token.'
-  return [{ ...none, hint, ...(store !== undefined && { within: store }) }]
+  return [{ ...none, hint }]
 }
 
 const isQuoted = (value: string) => /^["'`]/.test(value)

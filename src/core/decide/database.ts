@@ -5,19 +5,13 @@ import type { Config } from '../config/parse.ts'
 import type { UpstashDatabase } from '../connection/upstash/upstash.ts'
 
 /**
- * How to reach a database: through the client of the app, or by the REST API. A client that cannot be created leaves the database
+ * How to reach the database: through the client of the app, or by the REST API. A client that cannot be created leaves the database
  * `not-configured`, like a missing URL, with the error of the function as the problem.
- * @param name undefined if there is only one database
  * @throws {ConfigError} if an option of the client makes limits inexact
  */
-export function databaseFrom(
-  { store }: Pick<Config, 'store'>,
-  env: Bindings,
-  name: string | undefined,
-): UpstashDatabase {
-  const { url, token } = credentialsOf(env, name)
+export function databaseIn({ store }: Pick<Config, 'store'>, env: Bindings): UpstashDatabase {
+  const { url, token } = credentialsOf(env)
   if (!store) return { url, token }
-  // The variables without a suffix may be those of another database.
   const variables: ClientVariables = {
     ...env,
     UPSTASH_REDIS_REST_URL: url,

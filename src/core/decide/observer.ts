@@ -52,7 +52,7 @@ export interface Observer extends CallObserver {
   decided: (fact: DecisionFact) => void
   /**
    * Called before a decision is sent to the store.
-   * @param lists the number of decisions that share the meter: each has an equal part in all of its calls, whichever shard they go to
+   * @param lists the number of decisions that share the meter: each has an equal part in all of its calls
    */
   measure: (lists?: number) => Meter
 }

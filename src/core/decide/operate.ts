@@ -1,4 +1,4 @@
-/** The operations of the decision API on limits: refunds, peeks, resets and bans. Also the probe of a database for health checks. */
+/** The operations of the decision API on limits: refunds, peeks, resets and bans. Also the probe of the database for health checks. */
 import type { LimitStatus } from '../base/decision.ts'
 import { StoreError } from '../base/errors.ts'
 import type { Idempotency, StoreReply, StoreRequest, Terms } from '../connection/store.ts'
@@ -72,17 +72,16 @@ export async function operate(
   return result instanceof StoreError ? result : result.statuses[0]!
 }
 
-/** The health of a database. */
+/** The health of the database. */
 export interface DatabaseReport {
-  name: string | undefined
   status: 'ok' | 'failing'
   code?: string
   roundTripMs?: number
 }
 
-/** Measures the round trip to a database, by a peek at a quota that no client uses. */
+/** Measures the round trip to the database, by a peek at a quota that no client uses. */
 export async function probe(
-  { name, store }: Database,
+  { store }: Database,
   nameSubject: NameSubject,
 ): Promise<DatabaseReport> {
   const subject = await nameSubject([['probe', 'probe']])
@@ -90,10 +89,10 @@ export async function probe(
   try {
     const limits = [{ subject, terms: PROBE, cost: 0 }]
     await store.decide([{ mode: 'peek', limits }], { deadlineMs: DEADLINE_MS })
-    return { name, status: 'ok', roundTripMs: Date.now() - startedAt }
+    return { status: 'ok', roundTripMs: Date.now() - startedAt }
   } catch (error) {
     const { code = 'internal' } = error as { code?: string }
-    return { name, status: 'failing', code }
+    return { status: 'failing', code }
   }
 }
 

@@ -16,7 +16,7 @@ export type { Idempotency } from '../connection/store.ts'
 
 /** The parts that a limiter uses to decide. */
 export interface LimiterParts extends Naming {
-  /** Answers calls with the option `fallback` also if a database does not: see fallback.ts. */
+  /** Answers calls with the option `fallback` also if the database does not: see fallback.ts. */
   store: Store
   /** Undefined if every decision must call the store. */
   denialCache?: DenialCache | undefined
@@ -69,18 +69,16 @@ export interface Rules {
   match: Matcher
 }
 
-/** One database with its stack of layers. */
+/** The database with its stack of layers. */
 export interface Database {
-  /** Undefined if there is only one database. */
-  name: string | undefined
   store: Store
   /** True if the circuit breaker is open. */
   isOpen: () => boolean
 }
 
-/** The parts of a limiter for one set of credentials, with its databases. */
+/** The parts of a limiter for one set of credentials, with its database. */
 export interface DeployedParts extends LimiterParts {
-  databases: Database[]
+  database: Database
 }
 
 /** Receives decisions. */

@@ -3,18 +3,15 @@ import { matchOf } from '../../api/explicit-key.ts'
 import { notFound, storeFailed, unprocessable } from '../../api/problems.ts'
 import { policyOf } from '../../api/questions.ts'
 import { StoreError } from '../../core/base/errors.ts'
-import { databasesOf } from '../../core/config/feature.ts'
 import type { Policy } from '../../core/config/parse.ts'
 import { show } from '../../core/config/schema/checked.ts'
-import { databaseFrom } from '../../core/decide/database.ts'
+import { databaseIn } from '../../core/decide/database.ts'
 import { limitsOf } from '../../core/decide/limit.ts'
 import type { Call, Endpoint } from '../../core/endpoint.ts'
-import type { WatchedDatabase } from '../../core/feature.ts'
 import type { Match } from '../../core/program/match.ts'
 import { jsonAnswer, problem } from '../../core/respond/response.ts'
 import { isListed } from '../bans/fields.ts'
-import { rendezvous } from '../shards/rendezvous.ts'
-import { type BanSet, forgetBans, type ListedBan, readBans } from './list.ts'
+import { forgetBans, type ListedBan, readBans } from './list.ts'
 
 /** The most bans of an answer. */
 const PAGE = 100
@@ -38,12 +35,6 @@ export interface BanPage {
   next?: string
 }
 
-interface FoundBan extends ListedBan {
-  database: WatchedDatabase
-  /** False if another database has the record: the list of shards has changed, or several names are one database, as in `sluice dev`. */
-  isOwn: boolean
-}
-
 async function listBans(call: Call): Promise<Response> {
   const { request, rest, rules, config, parts, runtime } = call
   const policy = policyOf(rules, rest)
@@ -57,42 +48,26 @@ async function listBans(call: Call): Promise<Response> {
     return unprocessable([{ path: 'after', expected, got: show(after) }])
   }
   const { observer } = parts.observed ?? {}
-  const names = databasesOf(config)
-  const databases = names.map((name) => ({
-    ...databaseFrom(config, runtime.env, name),
-    observer,
-  }))
-  const placeOf = rendezvous(names.map(String))
+  const database = { ...databaseIn(config, runtime.env), observer }
   const set = { tag: penalty.tag, namespace: config.namespace }
   const now = config.clock === 'edge' ? Date.now() : undefined
   try {
-    const pages = await Promise.all(
-      // One more than a page tells whether there is a next one.
-      databases.map((database) => readBans(database, set, cursor.end, PAGE + 1, now)),
-    )
-    const later = pages
-      .flatMap(({ bans }, index) =>
-        bans.map((ban) => ({
-          ...ban,
-          database: databases[index]!,
-          isOwn: placeOf(ban.subject) === index,
-        })),
-      )
-      // The cursor cannot point between two equal bans, so the one that is shown comes first.
-      .toSorted((one, other) => byEnd(one, other) || Number(other.isOwn) - Number(one.isOwn))
-      .filter((ban) => byEnd(cursor, ban) < 0)
+    // One more than a page tells whether there is a next one.
+    const found = await readBans(database, set, cursor.end, PAGE + 1, now)
+    const later = found.bans.filter((ban) => byEnd(cursor, ban) < 0)
     const page = later.slice(0, PAGE)
     const { decidedAt, rests } = await restsOf(page, policy, call)
     const ended = page.filter((_, index) => !rests[index])
-    runtime.waitUntil(forget(ended, set, decidedAt))
+    // If this fails, the next reader removes them.
+    if (ended[0]) runtime.waitUntil(forgetBans(database, set, ended, decidedAt).catch(() => {}))
     const last = later.length > PAGE && page.at(-1)
-    const bans = page.flatMap(({ subject, isOwn }, index) => {
+    const bans = page.flatMap(({ subject }, index) => {
       const bannedForMs = rests[index]
-      return isOwn && bannedForMs ? { subject, bannedForMs } : []
+      return bannedForMs ? { subject, bannedForMs } : []
     })
     const body: BanPage = {
       bans,
-      total: pages.reduce((sum, { size }) => sum + size, 0) - (page.length - bans.length),
+      total: found.size - ended.length,
       ...(last && { next: `${last.end}:${last.subject}` }),
     }
     return jsonAnswer(body)
@@ -129,8 +104,8 @@ function cursorOf(text: string): ListedBan | undefined {
 const byEnd = (one: ListedBan, other: ListedBan): number =>
   other.end - one.end || (one.subject < other.subject ? 1 : one.subject > other.subject ? -1 : 0)
 
-/** The rest of each ban by its record, which alone decides: 0 for a ban that was lifted, or that a changed list of shards has left behind. */
-async function restsOf(bans: readonly FoundBan[], policy: Policy, { parts, runtime }: Call) {
+/** The rest of each ban by its record, which alone decides: 0 for a ban that was lifted. */
+async function restsOf(bans: readonly ListedBan[], policy: Policy, { parts, runtime }: Call) {
   const rests: number[] = []
   let decidedAt = 0
   if (bans.length === 0) return { decidedAt, rests }
@@ -148,13 +123,4 @@ async function restsOf(bans: readonly FoundBan[], policy: Policy, { parts, runti
     rests.push(reply.states[0]![0]!.bannedForMs ?? 0)
   }
   return { decidedAt, rests }
-}
-
-/** Removes bans from the list that have ended early. If this fails, the next reader removes them. */
-async function forget(ended: readonly FoundBan[], set: BanSet, now: number) {
-  const databases = new Set(ended.map(({ database }) => database))
-  for (const database of databases) {
-    const own = ended.filter((one) => one.database === database)
-    await forgetBans(database, set, own, now).catch(() => {})
-  }
 }

@@ -1,4 +1,4 @@
-/** The list of bans in one database: a sorted set for each policy. lua/ban_list.lua is the contract. */
+/** The list of bans: a sorted set for each policy. lua/ban_list.lua is the contract. */
 import { StoreError } from '../../core/base/errors.ts'
 import { recordOf } from '../../core/connection/upstash/script.ts'
 import { refusal, toStoreError } from '../../core/connection/upstash/transport.ts'

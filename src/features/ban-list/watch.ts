@@ -1,4 +1,4 @@
-/** Learns of bans from the replies of one database, and keeps its list. */
+/** Learns of bans from the replies of the database, and keeps its list. */
 import type { StoreError } from '../../core/base/errors.ts'
 import type { Log } from '../../core/base/log.ts'
 import { Recent } from '../../core/base/recent.ts'

@@ -1,8 +1,7 @@
 /** `sluice/live`: policies from a document in Redis or KV, without a deployment. */
-import { databasesOf } from '../../core/config/feature.ts'
 import type { Config } from '../../core/config/parse.ts'
 import { createUpstashReader } from '../../core/connection/upstash/upstash.ts'
-import { databaseFrom } from '../../core/decide/database.ts'
+import { databaseIn } from '../../core/decide/database.ts'
 import type { Rules } from '../../core/decide/question.ts'
 import type { Feature, Stages } from '../../core/feature.ts'
 import type { RuntimeContext } from '../../core/request/view.ts'
@@ -37,7 +36,7 @@ export const live = (): Feature => ({
   },
 })
 
-/** Reads the text of the document. Of several databases the first one has it. */
+/** Reads the text of the document. */
 async function read(
   { from, key }: NonNullable<Config['live']>,
   config: Config,
@@ -45,8 +44,7 @@ async function read(
   observer: Stages['observer'],
 ): Promise<string | null> {
   if (from === 'redis') {
-    const database = databaseFrom(config, env, databasesOf(config)[0])
-    return createUpstashReader({ ...database, observer })(key)
+    return createUpstashReader({ ...databaseIn(config, env), observer })(key)
   }
   const namespace = env[from.slice('kv:'.length)] as { get(key: string): Promise<string | null> }
   return namespace.get(key)

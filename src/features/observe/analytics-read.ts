@@ -36,7 +36,7 @@ let cached: { source: string; at: number; stats: Stats | undefined } | undefined
  * Returns the counts of all isolates since midnight UTC, and those of the last 10 minutes in slots. A fixed start keeps the totals
  * from decreasing, as counters of Prometheus must not. A result is kept for 15 s, also if the read failed.
  *
- * `databases` and `dropped` are empty, because only an isolate knows them.
+ * `dropped` is empty and `circuit` closed, because only an isolate knows them.
  * @param log logs why the counts cannot be read
  * @returns `undefined` if the account, the token and the dataset are not configured, or cannot be read
  */
@@ -119,7 +119,7 @@ async function read(
       store: storeUsageOf(totals.filter(({ kind }) => kind === 'store')),
     },
     slots: slotsOf(slots),
-    databases: [],
+    circuit: 'closed',
     fallbacks: series
       .filter(({ outcome }) => outcome === 'store-error')
       .reduce((sum, { decisions }) => sum + decisions, 0),

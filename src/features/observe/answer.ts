@@ -7,7 +7,7 @@ import type { Stats } from './report.ts'
 /** A call to a report. */
 export interface ReportCall extends Pick<Call, 'request'> {
   env: Call['runtime']['env']
-  databases: readonly Pick<Database, 'name' | 'isOpen'>[]
+  database: Pick<Database, 'isOpen'>
 }
 
 /** Answers `/stats` or `/metrics`. */
@@ -26,7 +26,7 @@ export function createAnswer({ stats, readAnalytics }: AnswerParts): Answer {
     const all = await readAnalytics(call.env)
     if (!all && path === '/metrics' && readsAnalytics(call.env)) return unread()
     const own = stats(call)
-    const counts = all ? { ...all, databases: own.databases } : own
+    const counts = all ? { ...all, circuit: own.circuit } : own
     const [type, text] =
       path === '/stats'
         ? ['application/json', JSON.stringify(counts)]
@@ -41,8 +41,8 @@ export const reportEndpoint = (answer: Answer): Endpoint => ({
   path: /^(\/metrics|\/stats)$/,
   methods: ['GET', 'HEAD'],
   scopes: ['operate'],
-  answer: ({ rest, request, parts: { databases }, runtime: { env } }) =>
-    answer(rest, { request, env, databases }),
+  answer: ({ rest, request, parts: { database }, runtime: { env } }) =>
+    answer(rest, { request, env, database }),
 })
 
 /** The counts of one isolate are no substitute here: Prometheus would take the change for a reset of all counters, and for a surge. */

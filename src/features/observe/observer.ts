@@ -119,7 +119,7 @@ export function createObserver(
     }
   }
 
-  function stats(databases: ReportCall['databases']): Stats {
+  function stats({ isOpen }: ReportCall['database']): Stats {
     const now = clock()
     const total = counters.total(now)
     return {
@@ -128,10 +128,7 @@ export function createObserver(
       now,
       total,
       slots: counters.slots(now),
-      databases: databases.map(({ name, isOpen }) => ({
-        ...(name !== undefined && { name }),
-        circuit: isOpen() ? 'open' : 'closed',
-      })),
+      circuit: isOpen() ? 'open' : 'closed',
       fallbacks: total.series
         .filter(({ outcome }) => outcome === 'store-error')
         .reduce((sum, { decisions }) => sum + decisions, 0),
@@ -151,7 +148,7 @@ export function createObserver(
     begin: (sent, isOperators = sent.length > 0 && !isForRequests(sent)) =>
       beginCall(sent, (call) => counters.called(call, clock(), isOperators), clock),
     answer: createAnswer({
-      stats: ({ databases }) => stats(databases),
+      stats: ({ database }) => stats(database),
       readAnalytics: (env) => readAnalytics(env, log),
     }),
   }

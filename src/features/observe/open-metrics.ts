@@ -10,7 +10,7 @@ type Sample = [labels: Labels, value: number, suffix?: string]
 const suffixes = { counter: '_total', gauge: '', histogram: '', info: '_info' }
 
 /** Writes the counts in the format OpenMetrics 1.0 (https://prometheus.io/docs/specs/om/open_metrics_spec/). */
-export function toOpenMetrics({ source, total, databases, fallbacks, dropped }: Stats): string {
+export function toOpenMetrics({ source, total, circuit, fallbacks, dropped }: Stats): string {
   const { from, series, store } = total
   const bySeries = ({ policy, outcome, decidedBy }: Series) => ({
     policy,
@@ -68,12 +68,9 @@ export function toOpenMetrics({ source, total, databases, fallbacks, dropped }: 
       buckets(store.latency),
       'seconds',
     ),
-    family(
-      'gauge',
-      'sluice_circuit_open',
-      '1 while the circuit breaker of a database is open, otherwise 0.',
-      databases.map(({ name, circuit }) => [{ store: name }, circuit === 'open' ? 1 : 0]),
-    ),
+    family('gauge', 'sluice_circuit_open', '1 while the circuit breaker is open, otherwise 0.', [
+      [{}, circuit === 'open' ? 1 : 0],
+    ]),
     family('counter', 'sluice_dropped_reports', 'Reports that a sink lost.', by('sink', dropped)),
   ]
   return `${families.flat().join('\n')}\n# EOF\n`

@@ -80,8 +80,8 @@ export interface Stats {
   total: Counts
   /** The counts in slots of 10 s, oldest first, of the last 10 minutes. Slots without a decision are left out. */
   slots: Pick<Counts, 'from' | 'to' | 'series'>[]
-  /** One for each database. */
-  databases: { name?: string; circuit: 'open' | 'closed' }[]
+  /** The circuit breaker of the isolate that answers. */
+  circuit: 'open' | 'closed'
   /** Decisions by a fallback since the start. */
   fallbacks: number
   dropped: Dropped

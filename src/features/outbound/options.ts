@@ -60,7 +60,7 @@ const featuresOf = ({ wait, maxWaiting }: { wait: number; maxWaiting: number }):
 /** The fields of a policy that decide about a request of a client, and not about one that goes out. */
 const foreign = ['distinct', 'lease', 'mode', 'overrides', 'penalty', 'refusal', 'wait'] as const
 /** The features that calls have by themselves, or have no use for. */
-const unused = ['bans', 'leases', 'observe', 'overrides', 'refusals', 'shards', 'turns']
+const unused = ['bans', 'leases', 'observe', 'overrides', 'refusals', 'turns']
 /** The fields of a configuration that `outbound()` has too. */
 const shared = [
   'allow',

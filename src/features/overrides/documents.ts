@@ -2,12 +2,11 @@
 import type { Bindings } from '../../core/base/bindings.ts'
 import type { LimitStatus } from '../../core/base/decision.ts'
 import { StoreError } from '../../core/base/errors.ts'
-import { databasesOf } from '../../core/config/feature.ts'
 import type { Config, Policy } from '../../core/config/parse.ts'
 import type { Limit } from '../../core/connection/store.ts'
 import { recordOf } from '../../core/connection/upstash/script.ts'
 import { createUpstashReader } from '../../core/connection/upstash/upstash.ts'
-import { databaseFrom } from '../../core/decide/database.ts'
+import { databaseIn } from '../../core/decide/database.ts'
 import { operate, PROBE, type Resizing } from '../../core/decide/operate.ts'
 import type { LimiterParts } from '../../core/decide/question.ts'
 import type { NameSubject } from '../../core/decide/subject.ts'
@@ -68,33 +67,22 @@ export async function changeLimit(
   return status!
 }
 
-/**
- * Lists the limits of a policy that operators have set, each key once. Reads the index of each database: a changed list of shards may
- * change its place.
- */
+/** Lists the limits of a policy that operators have set, each key once. */
 export async function listLimits(
   policy: Policy,
-  config: Pick<Config, 'store' | 'use' | 'namespace'>,
+  config: Pick<Config, 'store' | 'namespace'>,
   nameSubject: NameSubject,
   env: Bindings,
 ): Promise<OverrideReport[]> {
   const key = recordOf(await indexOf(policy, nameSubject), config.namespace)
-  const names = databasesOf(config)
-  const texts = await Promise.all(
-    names.map((name) => createUpstashReader(databaseFrom(config, env, name))(key)),
-  )
-  const found = texts.flatMap((text) => [
-    ...(text ?? '').matchAll(/([\w-]+)-limit:(\d+):(\d+):(\d+);/g),
-  ])
-  found.sort(([, , one], [, , other]) => Number(one) - Number(other))
+  const text = await createUpstashReader(databaseIn(config, env))(key)
+  const found = [...(text ?? '').matchAll(/([\w-]+)-limit:(\d+):(\d+):(\d+);/g)]
   const now = Date.now()
-  // If a key has several limits, the last one set applies.
-  const reports = new Map(
-    found.map(([, tag, time, life, units]) => {
-      const subject = subjectOf(tag!)
-      const overriddenForMs = Number(time) + Number(life) - now
-      return [subject, { subject, limit: Number(units), overriddenForMs }]
-    }),
-  )
-  return [...reports.values()].filter(({ overriddenForMs }) => overriddenForMs > 0)
+  return found
+    .map(([, tag, time, life, units]) => ({
+      subject: subjectOf(tag!),
+      limit: Number(units),
+      overriddenForMs: Number(time) + Number(life) - now,
+    }))
+    .filter(({ overriddenForMs }) => overriddenForMs > 0)
 }

@@ -2,16 +2,14 @@
 import { credentialsOf } from '../../core/base/bindings.ts'
 import { sha256 } from '../../core/base/digest.ts'
 import { PROBE } from '../../core/decide/operate.ts'
-import type { Database, DeployedParts } from '../../core/decide/question.ts'
+import type { DeployedParts } from '../../core/decide/question.ts'
 import type { Limiter } from '../../core/feature.ts'
 import type { RuntimeContext } from '../../core/request/view.ts'
 import type { Claim } from './field.ts'
 import { type Fingerprints, fingerprints } from './fingerprint.ts'
 
-/** One database of a deployment. */
+/** The database of a deployment. */
 export interface VerifiedDatabase {
-  /** Absent if there is only one. */
-  name?: string
   status: 'ok' | 'failing'
   code?: string
   roundTripMs?: number
@@ -34,7 +32,7 @@ export interface VerifyReport {
   live: boolean
   /** The policies in force. */
   policies: { name: string; mode: 'enforce' | 'shadow' }[]
-  databases: VerifiedDatabase[]
+  database: VerifiedDatabase
 }
 
 export async function report(
@@ -44,9 +42,7 @@ export async function report(
 ): Promise<VerifyReport> {
   const parts = partsOf(runtime.env)
   const rules = rulesOf(runtime)
-  const databases = await Promise.all(
-    parts.databases.map((database) => stateOf(database, parts, runtime.env, nonce)),
-  )
+  const database = await stateOf(parts, runtime.env, nonce)
   return {
     v: 1,
     count,
@@ -54,7 +50,7 @@ export async function report(
     deployed: await fingerprints(config),
     live: rules.config !== config,
     policies: rules.config.policies.map(({ name, mode }) => ({ name, mode })),
-    databases,
+    database,
   }
 }
 
@@ -62,20 +58,16 @@ export async function report(
 export const databaseId = async (url: string): Promise<string> =>
   (await sha256(url.replace(/\/+$/, ''))).slice(0, 12)
 
-/** The longest wait for a database, ms. */
+/** The longest wait for the database, ms. */
 const DEADLINE_MS = 5_000
 
 async function stateOf(
-  { name, store }: Database,
-  { nameSubject }: DeployedParts,
+  { database: { store }, nameSubject }: DeployedParts,
   env: RuntimeContext['env'],
   nonce: string,
 ): Promise<VerifiedDatabase> {
-  const { url } = credentialsOf(env, name)
-  const about = {
-    ...(name !== undefined && { name }),
-    ...(url && { id: await databaseId(url) }),
-  }
+  const { url } = credentialsOf(env)
+  const about = { ...(url && { id: await databaseId(url) }) }
   const subject = await nameSubject([['verify', nonce]])
   const startedAt = Date.now()
   try {

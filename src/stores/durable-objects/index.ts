@@ -47,12 +47,9 @@ export function durableObjects(options: DurableObjectsOptions = {}): StoreClient
     binding,
     batching: false,
     check({ use = [], clock, live }, problem) {
-      const index = use.findIndex(({ name }) => name === 'shards' || name === 'cluster')
+      const index = use.findIndex(({ name }) => name === 'cluster')
       if (index >= 0) {
-        problem(
-          ['use', index],
-          'no shards() or cluster() with durableObjects(), which have no database',
-        )
+        problem(['use', index], 'no cluster() with durableObjects(), which have no database')
       }
       if (clock === 'edge') problem(['clock'], '"store" with durableObjects(), whose clock is free')
       if (live?.from === 'redis') problem(['live', 'from'], '"kv:<binding>" with durableObjects()')
@@ -66,7 +63,7 @@ export function durableObjects(options: DurableObjectsOptions = {}): StoreClient
       const objects = jurisdiction ? given?.jurisdiction(jurisdiction) : given
       return createObjectStore({ objects, binding, namespace, locationHint, batching })
     },
-    spread: ([store], onRefund) => spreadBySubject(store!, onRefund),
+    spread: spreadBySubject,
   }
   return {
     own: own as OwnStore,

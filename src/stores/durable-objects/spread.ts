@@ -1,7 +1,7 @@
 /** Requests with limits of several subjects: each of their objects charges all of its limits, or none. */
 import { asStoreError } from '../../core/base/errors.ts'
 import type { OnRefund, Store, StoreRequest } from '../../core/connection/store.ts'
-import { createSplitStore, type DecideParts } from '../../features/shards/split-store.ts'
+import { createSplitStore, type DecideParts } from '../split/split-store.ts'
 
 /**
  * A store that splits requests by subject.
@@ -17,15 +17,15 @@ export function spreadBySubject(store: Store, onRefund: OnRefund): Store {
       ),
     )
 
-  /** A store for one call: its shards are the subjects of the call. */
+  /** A store for one call: its parts are the subjects of the call. */
   function split(): Store {
-    const shards = new Map<string, number>()
-    const shardOf = (subject: string) => {
-      const shard = shards.get(subject) ?? shards.size
-      shards.set(subject, shard)
-      return shard
+    const numbers = new Map<string, number>()
+    const partOf = (subject: string) => {
+      const part = numbers.get(subject) ?? numbers.size
+      numbers.set(subject, part)
+      return part
     }
-    return createSplitStore(shardOf, decideParts, { onRefund })
+    return createSplitStore(partOf, decideParts, { onRefund })
   }
 
   return {

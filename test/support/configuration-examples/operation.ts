@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import { nextWindow } from '../windows.ts'
 import { callsOf, newRun, running, type Scenarios } from './client.ts'
 
-/** Scenarios for live policies, namespaces, shadow, batching, the shield, shards and leases. */
+/** Scenarios for live policies, namespaces, shadow, batching, the shield, clusters and leases. */
 export const operation: Scenarios = {
   async live({ send }) {
     const redis = await createClient({ url: running.stack.redis.url }).connect()
@@ -61,16 +61,6 @@ export const operation: Scenarios = {
     // A request waits for the binding for 100 ms, which a busy machine may exceed.
     const lines = running.stack.worker.logs.filter((line) => line.includes('"shield"'))
     expect(lines.filter((line) => !line.includes('"code":"timeout"'))).toEqual([])
-  },
-  async shards({ remaining }) {
-    const forTenant = (tenant: string) => ({ headers: { 'x-tenant': tenant } })
-    for (let n = 1; n <= 4; n++) {
-      const ip = `192.0.2.${n}`
-      expect(await remaining(['/', { ip }], ['/', { ip, ...forTenant(`t-${n}`) }])).toEqual([
-        99, 98,
-      ])
-    }
-    expect(await remaining(['/', { ip: '192.0.2.9', ...forTenant('t-1') }])).toEqual([99])
   },
   async cluster({ remaining }) {
     const forTenant = { headers: { 'x-tenant': 't-2' } }

@@ -1,15 +1,13 @@
 /** Who is banned now: the list of bans, and that no decision depends on it. */
 import { createClient as connectRedis } from 'redis'
-import { type Bridge, startBridge } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { JsonConfig } from '../../../dev/any-config.ts'
 import { createClient } from '../../../src/client/client.ts'
 import type { BanPage } from '../../../src/features/ban-list/endpoint.ts'
 import { banList } from '../../../src/features/ban-list/index.ts'
 import { changeBans, forgetBans, readBans } from '../../../src/features/ban-list/list.ts'
+import { cluster } from '../../../src/features/cluster/index.ts'
 import type { Stats } from '../../../src/features/observe/report.ts'
-import { cluster, shards } from '../../../src/features/shards/index.ts'
-import { rendezvous } from '../../../src/features/shards/rendezvous.ts'
 import { ANSWER, FIELD, signed } from '../../../src/features/verify/field.ts'
 import { createGateway } from '../../../src/index.ts'
 import { durableObjects } from '../../../src/stores/durable-objects/index.ts'
@@ -376,84 +374,10 @@ describe('the endpoint', () => {
   })
 })
 
-describe('several databases', () => {
-  /** The tokens of two databases of one Redis. */
-  const tokens = ['the-first-database', 'the-second-database'] as const
-  let bridge: Bridge
-  beforeAll(async () => {
-    const databases = tokens.map((token, index) => ({
-      url: `${gateway.redis.url}/${index}`,
-      token,
-    }))
-    bridge = await startBridge({ redis: databases, clock: () => clock.now() })
-  })
-  afterAll(() => bridge.close())
-
-  /** An isolate with readable keys, whose shards are the databases with these tokens. */
-  function sharded(databases: Record<string, string>): Isolate {
-    const use = [banList(), shards(Object.keys(databases))]
-    const isolate = gateway.start({ ...config, hashKeys: false, namespace: 'shop', use }, { env })
-    const variables = Object.entries(databases).flatMap(([name, token]) => [
-      [`UPSTASH_REDIS_REST_URL_${name.toUpperCase()}`, bridge.url],
-      [`UPSTASH_REDIS_REST_TOKEN_${name.toUpperCase()}`, token],
-    ])
-    return {
-      settled: isolate.settled,
-      fetch: (path, init) => isolate.fetch(path, init, Object.fromEntries(variables)),
-    }
-  }
-
-  /** The pages of the bans that operators have set. */
-  async function allPages(isolate: Isolate) {
-    const pages = [await pageOf('manual', undefined, isolate)]
-    for (let next = pages[0]!.next; next; next = pages.at(-1)!.next)
-      pages.push(await pageOf('manual', next, isolate))
-    return { pages, bans: pages.flatMap(({ bans }) => bans) }
-  }
-  const subjectsIn = (bans: BanPage['bans']) => bans.map(({ subject }) => subject).toSorted()
-  const subjectsOf = (ips: string[]) => ips.map((ip) => `ip=${ip}`).toSorted()
-
-  test('With shards and readable keys, each database lists its own bans. The subject has the values of the key.', async () => {
-    const both = sharded({ one: tokens[0], two: tokens[1] })
-    const ips = Array.from({ length: 6 }, newIp)
-    for (const ip of ips) await offend(ip, both)
-    const { bans, total } = await pageOf('login', undefined, both)
-    expect(subjectsIn(bans)).toEqual(subjectsOf(ips))
-    expect(total).toBe(6)
-    await operate('login', 'unban', { key: ips[0]! }, both)
-    const rest = (await pageOf('login', undefined, both)).bans
-    expect(subjectsIn(rest)).toEqual(subjectsOf(ips.slice(1)))
-    expect(await redis.keys('sluice:1:shop:*:bans')).toHaveLength(1)
-  })
-
-  test('If all shards are one database, as in `sluice dev`, each ban is listed once.', async () => {
-    const all = sharded({ one: tokens[0], two: tokens[0], three: tokens[0] })
-    const ips = Array.from({ length: 60 }, newIp)
-    for (const ip of ips) await operate('manual', 'ban', { key: ip, for: '1h' }, all)
-    expect(subjectsIn((await allPages(all)).bans)).toEqual(subjectsOf(ips))
-  })
-
-  test('A client whose shard has changed, and that is banned again, is listed once, on the page of the ban in force.', async () => {
-    const before = sharded({ one: tokens[0] })
-    const after = sharded({ one: tokens[0], two: tokens[1] })
-    const shardOf = rendezvous(['one', 'two'])
-    const ips = Array.from({ length: 120 }, newIp)
-    const moved = ips.find((ip) => shardOf(`ip=${ip}`) === 1)!
-    await operate('manual', 'ban', { key: moved, for: '3h' }, before)
-    await operate('manual', 'ban', { key: moved, for: '1h' }, after)
-    const others = ips.filter((ip) => ip !== moved)
-    for (const ip of others) await operate('manual', 'ban', { key: ip, for: '2h' }, after)
-    const { pages, bans } = await allPages(after)
-    expect(pages[0]!.total).toBe(120)
-    expect(bans.at(-1)).toEqual({ subject: `ip=${moved}`, bannedForMs: HOUR })
-    expect(subjectsIn(bans)).toEqual(subjectsOf(ips))
-  })
-
-  test('With cluster() the list works alike.', async () => {
-    const isolate = gateway.start({ ...config, use: [cluster(), banList()] }, { env })
-    for (const ip of [newIp(), newIp()]) await offend(ip, isolate)
-    expect(await pageOf('login', undefined, isolate)).toMatchObject({ total: 2 })
-  })
+test('With cluster() the list works alike.', async () => {
+  const isolate = gateway.start({ ...config, use: [cluster(), banList()] }, { env })
+  for (const ip of [newIp(), newIp()]) await offend(ip, isolate)
+  expect(await pageOf('login', undefined, isolate)).toMatchObject({ total: 2 })
 })
 
 describe('what it costs', () => {

@@ -1,8 +1,7 @@
-/** `/_sluice/health` reports the configuration. `/_sluice/ready` also reports open circuits of databases. */
+/** `/_sluice/health` reports the configuration. `/_sluice/ready` also reports an open circuit. */
 import { Redis } from '@upstash/redis'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
-import { shards } from '../../../src/features/shards/index.ts'
 import { createGateway } from '../../../src/hosts/worker/gateway.ts'
 import { exactOptions, upstash } from '../../../src/stores/upstash.ts'
 import { API_TOKEN, apiTokens, OPERATE } from '../../support/api-stack.ts'
@@ -100,12 +99,6 @@ describe('a Worker that is not configured', () => {
       { [URL_OF]: 'rediss://default:hidden@eu1.upstash.io:6379' },
       [noUrl(URL_OF, ' Sluice speaks HTTP: npx sluice bridge --redis URL serves your Redis.')],
     ],
-    [
-      'without the secrets of one of its databases',
-      { use: [shards(['eu-1', 'eu-2'])] },
-      { [`${URL_OF}_EU_1`]: 'http://127.0.0.1:1', [`${TOKEN_OF}_EU_1`]: 'hidden-token' },
-      [noUrl(`${URL_OF}_EU_2`), noToken(`${TOKEN_OF}_EU_2`)],
-    ],
     ['without an origin', {}, { ORIGIN: '' }, [noOrigin('expected a URL like')]],
     ['with a wrong origin', {}, { ORIGIN: 'hidden.example' }, [noOrigin('expected a URL like')]],
     [
@@ -148,49 +141,34 @@ describe('a Worker that is not configured', () => {
   })
 })
 
-test.each<[string, Partial<ConfigOptions>, object]>([
-  ['its database', {}, {}],
-  [
-    'one of its databases',
-    { use: [shards(['eu-1', 'eu-2'])] },
-    { store: expect.stringMatching(/^eu-[12]$/) },
-  ],
-])(
-  'While the circuit of %s is open, a Worker is healthy and not ready.',
-  async (_, config, named) => {
-    const secrets = ['', '_EU_1', '_EU_2'].flatMap((suffix) => [
-      [URL_OF + suffix, 'http://127.0.0.1:1'],
-      [TOKEN_OF + suffix, 'hidden-token'],
-    ])
-    const env = { SLUICE_SECRET: 'a-secret-for-tests', ...Object.fromEntries(secrets) }
-    const isolate = gateway.start({ policies, ...config }, { env })
-    const get = async (path: string) => {
-      const response = await isolate.fetch(path)
-      return [response.status, await response.json()]
-    }
-    expect(await get('/_sluice/ready')).toEqual([200, { status: 'ready' }])
-    const notReady = {
-      status: 'not-ready',
-      problems: [
-        {
-          code: 'circuit-open',
-          ...named,
-          detail: 'The database failed repeatedly. Until it answers again, onStoreError decides.',
-        },
-      ],
-    }
-    for (let i = 0; i < 5; i++) await isolate.fetch('/')
-    const answers = async () => [await get('/_sluice/health'), await get('/_sluice/ready')]
-    const expected = [
-      [200, { status: 'ok' }],
-      [503, notReady],
-    ]
-    expect(await answers()).toEqual(expected)
-    // The next request may try the database again. Until one has succeeded, nothing says that it decides.
-    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 60_000 })
-    onTestFinished(() => void vi.useRealTimers())
-    expect(await answers()).toEqual(expected)
-    await isolate.fetch('/')
-    expect(await answers()).toEqual(expected)
-  },
-)
+test('While the circuit of the database is open, a Worker is healthy and not ready.', async () => {
+  const env = { [URL_OF]: 'http://127.0.0.1:1', [TOKEN_OF]: 'hidden-token' }
+  const isolate = gateway.start({ policies }, { env })
+  const get = async (path: string) => {
+    const response = await isolate.fetch(path)
+    return [response.status, await response.json()]
+  }
+  expect(await get('/_sluice/ready')).toEqual([200, { status: 'ready' }])
+  const notReady = {
+    status: 'not-ready',
+    problems: [
+      {
+        code: 'circuit-open',
+        detail: 'The database failed repeatedly. Until it answers again, onStoreError decides.',
+      },
+    ],
+  }
+  for (let i = 0; i < 5; i++) await isolate.fetch('/')
+  const answers = async () => [await get('/_sluice/health'), await get('/_sluice/ready')]
+  const expected = [
+    [200, { status: 'ok' }],
+    [503, notReady],
+  ]
+  expect(await answers()).toEqual(expected)
+  // The next request may try the database again. Until one has succeeded, nothing says that it decides.
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 60_000 })
+  onTestFinished(() => void vi.useRealTimers())
+  expect(await answers()).toEqual(expected)
+  await isolate.fetch('/')
+  expect(await answers()).toEqual(expected)
+})

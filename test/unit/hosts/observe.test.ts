@@ -6,7 +6,6 @@ import { bodies } from '../../../src/features/bodies/index.ts'
 import { leases } from '../../../src/features/leases/index.ts'
 import { type DecisionEvent, observe } from '../../../src/features/observe/index.ts'
 import { plans } from '../../../src/features/plans/index.ts'
-import { shards } from '../../../src/features/shards/index.ts'
 import { shield as shieldFeature } from '../../../src/features/shield/index.ts'
 import { createSluice } from '../../../src/hosts/app/sluice.ts'
 import { createGateway } from '../../../src/hosts/worker/gateway.ts'
@@ -70,14 +69,6 @@ async function billed<T>(work: () => Promise<T>) {
 }
 const sum = (events: DecisionEvent[], read: (event: DecisionEvent) => number) =>
   events.reduce((total, event) => total + read(event), 0)
-
-const variablesOfShards = () =>
-  Object.fromEntries(
-    ['ONE', 'TWO'].flatMap((name) => [
-      [`UPSTASH_REDIS_REST_URL_${name}`, database.bridge.url],
-      [`UPSTASH_REDIS_REST_TOKEN_${name}`, database.bridge.token],
-    ]),
-  )
 
 /** Sends decisions to the decision API, and expects success. */
 async function post(
@@ -295,23 +286,6 @@ describe('the events of requests', () => {
     expect(sum(events, ({ calls }) => calls)).toBeCloseTo(http, 6)
     expect(sum(events, ({ billedCommands }) => billedCommands)).toBeCloseTo(commands, 6)
   })
-
-  test('A request on two shards has the calls of both.', async () => {
-    const policies = [
-      { ...policy, limit: 100 },
-      { ...policy, name: 'b', limit: 100, key: ['ip', 'host'] as const },
-    ]
-    const config = { use: [shards(['one', 'two'])], policies: policies as never }
-    const { eventsOf } = setUp(config, variablesOfShards())
-    const seen = new Set<number>()
-    for (let n = 0; n < 12; n++) {
-      const { result, http, commands } = await billed(() => eventsOf(1))
-      const [{ calls, billedCommands }] = result as [DecisionEvent]
-      expect({ calls, billedCommands }).toEqual({ calls: http, billedCommands: commands })
-      seen.add(calls)
-    }
-    expect(seen).toEqual(new Set([1, 2]))
-  })
 })
 
 test('Each decision of the decision API has an event, with the context of the call. Peeks and replays have none.', async () => {
@@ -331,16 +305,4 @@ test('Each decision of the decision API has an event, with the context of the ca
     [2, 'DE', 'FRA', 1 / 3],
   ])
   expect(events[0]![1]).toHaveProperty('env', env)
-})
-
-test('The shares of a list of decisions on two shards add up to the calls and commands of both.', async () => {
-  const events: DecisionEvent[] = []
-  const onDecision = (event: DecisionEvent) => void events.push(event)
-  const config = { use: [shards(['one', 'two']), observe({ onDecision })] }
-  const env = { ...variablesOfShards(), SLUICE_SECRET: 'a secret that decides the shards' }
-  const decisions = Array.from({ length: 16 }, () => ({ policy: 'a', key: newAddress() }))
-  const { http, commands } = await billed(() => post(config, env, decisions))
-  expect([http, events.length]).toEqual([2, 16])
-  expect(sum(events, ({ calls }) => calls)).toBeCloseTo(2, 6)
-  expect(sum(events, ({ billedCommands }) => billedCommands)).toBeCloseTo(commands, 6)
 })

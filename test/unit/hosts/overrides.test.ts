@@ -1,12 +1,9 @@
 /** Limits of single keys, set by operators, and limits from claims. */
 import { createClient as connectRedis } from 'redis'
-import { type Bridge, startBridge } from 'sluice-upstash-bridge'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { JsonConfig } from '../../../dev/any-config.ts'
 import { createClient } from '../../../src/client/client.ts'
 import type { LimitStatus } from '../../../src/core/base/decision.ts'
-import type { OverrideReport } from '../../../src/features/overrides/documents.ts'
-import { shards } from '../../../src/features/shards/index.ts'
 import { API_TOKEN, apiOf, apiTokens, OPERATE } from '../../support/api-stack.ts'
 import { useGateway } from '../../support/gateway.ts'
 import { sign } from '../../support/issuer.ts'
@@ -234,73 +231,4 @@ test('Records contain no key of a client, and the list is empty again when all l
   } finally {
     redis.destroy()
   }
-})
-
-describe('several databases, with readable keys', () => {
-  /** The tokens of two databases of one Redis. */
-  const tokens = ['the-first-database', 'the-second-database'] as const
-  const secrets = { ...apiTokens, JWT_SECRET: SECRET, SLUICE_SECRET: 'a secret' }
-  let bridge: Bridge
-  beforeAll(async () => {
-    const redis = tokens.map((token, index) => ({ url: `${gateway.redis.url}/${index}`, token }))
-    bridge = await startBridge({ redis })
-  })
-  afterAll(() => bridge.close())
-
-  /** An isolate whose shards are the databases with these tokens. */
-  function sharded(databases: Record<string, string>) {
-    const use = [shards(Object.keys(databases))]
-    const own = { ...config, hashKeys: false, namespace: 'shop', use }
-    const isolate = gateway.start(own, { env: secrets })
-    const fetch: typeof isolate.fetch = (path, init) => {
-      const variables = Object.entries(databases).flatMap(([name, token]) => [
-        [`UPSTASH_REDIS_REST_URL_${name.toUpperCase()}`, bridge.url],
-        [`UPSTASH_REDIS_REST_TOKEN_${name.toUpperCase()}`, token],
-      ])
-      return isolate.fetch(path, init, Object.fromEntries(variables))
-    }
-    return { fetch, ...apiOf(fetch) }
-  }
-  const as = { token: OPERATE }
-
-  test('Limits are set, listed once and removed by readable subjects, also if the shards are one database, as in `sluice dev`.', async () => {
-    const { fetch, call } = sharded({ one: tokens[0], two: tokens[0] })
-    const ips = Array.from({ length: 6 }, newIp)
-    const at = (ip: string) => limitPath('per-ip', ip)
-    for (const ip of ips) {
-      await call(at(ip), { limit: 30, for: '1h' }, { ...as, method: 'PUT' })
-      expect(q(await fetch('/ip', { ip }))).toBe(30)
-    }
-    const list = async () => {
-      const { body } = await call<{ overrides: { subject: string }[] }>(
-        '/policies/per-ip/keys',
-        undefined,
-        as,
-      )
-      return body.overrides.map(({ subject }) => subject).toSorted()
-    }
-    const subjectsOf = (some: string[]) => some.map((ip) => `ip=${ip}`).toSorted()
-    expect(await list()).toEqual(subjectsOf(ips))
-    await call(at(ips[0]!), undefined, { ...as, method: 'DELETE' })
-    expect(await list()).toEqual(subjectsOf(ips.slice(1)))
-    expect(q(await fetch('/ip', { ip: ips[0]! }))).toBe(2)
-    const subject = await call(at(`subject:${'A'.repeat(16)}`), undefined, as)
-    expect(subject.status).toBe(422)
-  })
-
-  test.each(['per-ip', 'log', 'bucket', 'slots', 'leased'])(
-    'After a change of the list of shards, the list of %s has the limit that was set last.',
-    async (name) => {
-      const ip = newIp()
-      const set = (limit: number, time: string, isolate: ReturnType<typeof sharded>) =>
-        isolate.call(limitPath(name, ip), { limit, for: time }, { ...as, method: 'PUT' })
-      await set(30, '1h', sharded({ one: tokens[0] }))
-      const after = sharded({ one: tokens[0], two: tokens[1] })
-      await set(20, '10m', after)
-      const path = `/policies/${name}/keys`
-      const { body } = await after.call<{ overrides: OverrideReport[] }>(path, undefined, as)
-      const own = body.overrides.filter(({ subject }) => subject === `ip=${ip}`)
-      expect(own.map(({ limit }) => limit)).toEqual([20])
-    },
-  )
 })

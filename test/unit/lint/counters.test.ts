@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import type { ConfigOptions, PolicyOptions } from '../../../src/core/config/options.ts'
-import { shards } from '../../../src/features/shards/index.ts'
 import { lint } from '../../../src/lint/lint.ts'
 
 type Changes = Partial<PolicyOptions>
@@ -62,7 +61,6 @@ test.each<[claim: string, changes: Changes, rest?: Partial<ConfigOptions>]>([
   ['another algorithm', { algorithm: 'fixed-window', limit: 5 }],
   ['another key', { key: 'asn', limit: 5 }],
   ['another namespace', { limit: 5 }, { namespace: 'admin' }],
-  ['other databases', { limit: 5 }, { use: [shards(['eu-1', 'eu-2'])] }],
   ['readable keys in one of them', { limit: 5 }, { hashKeys: false }],
   ['a penalty in only one of them', { penalty }],
 ])('Two limiters of one app may have policies with %s.', (_, changes, rest) => {

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import type { ConfigError, ConfigProblem } from '../../../src/core/base/errors.ts'
 import { parseConfig } from '../../../src/core/config/parse.ts'
-import { cluster } from '../../../src/features/shards/index.ts'
+import { cluster } from '../../../src/features/cluster/index.ts'
 import { lint } from '../../../src/lint/lint.ts'
 import { explained } from '../../../src/lint/problems.ts'
 import { base, found, matching, one, several, testFindings } from '../../support/lint.ts'
@@ -131,7 +131,7 @@ test.each<[object, string, string | RegExp]>([
   [
     one({}, { cluster: cluster() } as never),
     'cluster',
-    "Write use: [cluster()] beside policies, with import { cluster } from 'sluice/shards'.",
+    "Write use: [cluster()] beside policies, with import { cluster } from 'sluice/cluster'.",
   ],
 ])('The hint for %j at %s says what to write instead.', (config, path, hint) => {
   const problem = lint(config).find((one) => one.path === path)

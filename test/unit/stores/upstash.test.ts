@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { ConfigError } from '../../../src/core/base/errors.ts'
 import type { PolicyOptions } from '../../../src/core/config/options.ts'
 import { createUpstashReader } from '../../../src/core/connection/upstash/upstash.ts'
-import { databaseFrom } from '../../../src/core/decide/database.ts'
+import { databaseIn } from '../../../src/core/decide/database.ts'
 import { createSluice } from '../../../src/hosts/app/sluice.ts'
 import { exactOptions, upstash } from '../../../src/stores/upstash.ts'
 import { useDatabase } from '../../support/database.ts'
@@ -168,10 +168,10 @@ test('The error of a function is reported, without the values of variables.', as
   const store = upstash(() => {
     throw new TypeError('no client for https://a.example.com with a-secret-token')
   })
-  expect(databaseFrom({ store }, env, undefined)).toEqual({
+  expect(databaseIn({ store }, env)).toEqual({
     problem: 'TypeError: no client for … with …',
   })
-  const database = { ...databaseFrom({ store }, env, undefined) }
+  const database = { ...databaseIn({ store }, env) }
   await expect(createUpstashReader(database)('a key')).rejects.toThrow(
     /^not-configured: .* \(TypeError: no client for … with …\)$/,
   )
@@ -179,8 +179,7 @@ test('The error of a function is reported, without the values of variables.', as
     upstash(() => {
       throw error
     })
-  const problemOf = (error: unknown) =>
-    databaseFrom({ store: failing(error) }, {}, undefined).problem
+  const problemOf = (error: unknown) => databaseIn({ store: failing(error) }, {}).problem
   expect(problemOf('a text')).toBe('Error: a text')
   expect(problemOf(new Error('x'.repeat(1000)))).toHaveLength(200)
 })
@@ -192,23 +191,6 @@ test('A text in place of a client does not appear in the error.', () => {
 test('A client without credentials is a store error, also as an instance.', () => {
   const store = upstash(new WorkersRedis({ url: '', token: '', ...exactOptions }))
   expect(() => store.connect({})).toThrow('not-configured')
-})
-
-test('A database of several never gets the URL and the token without a suffix.', () => {
-  const seen: object[] = []
-  const connect = (env: object) => {
-    seen.push(env)
-    return async () => []
-  }
-  const store = { connect }
-  const one = { UPSTASH_REDIS_REST_URL: 'https://old', UPSTASH_REDIS_REST_TOKEN: 'old' }
-  const env = { ...one, UPSTASH_REDIS_REST_URL_EU: 'https://eu' }
-  databaseFrom({ store }, env, 'eu')
-  databaseFrom({ store }, env, undefined)
-  expect(seen).toEqual([
-    { UPSTASH_REDIS_REST_URL: 'https://eu', UPSTASH_REDIS_REST_URL_EU: 'https://eu' },
-    env,
-  ])
 })
 
 test('Each request gets the error of a wrong client.', async () => {

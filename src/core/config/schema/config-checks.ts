@@ -17,12 +17,11 @@ export function checkKeys(policies: Unchecked, problem: AddProblem) {
   problem(['policies'], policies.length > MAX_KEYS ? most : most + twice)
 }
 
-/** Reports features that are there twice, or exclude each other. */
+/** Reports features that are there twice. */
 export function checkUse(use: readonly FeatureDeclaration[], problem: AddProblem) {
   const names = use.map(({ name }) => name)
-  use.forEach(({ name, excludes = '' }, index) => {
+  use.forEach(({ name }, index) => {
     if (names.indexOf(name) < index) problem(['use', index], `${name}() once`)
-    if (names.includes(excludes)) problem(['use', index], `either ${name}() or ${excludes}()`)
   })
 }
 

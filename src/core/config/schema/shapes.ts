@@ -62,7 +62,7 @@ export const whole = (
 
 export const flag = v.boolean('true or false')
 
-/** A namespace, or the name of a shard. */
+/** A namespace. */
 export const shortName = pattern('1 to 32 lower-case letters, digits and "-"', /^[a-z0-9-]{1,32}$/)
 
 /** The name of a policy or a list entry. Headers and log lines contain it. */

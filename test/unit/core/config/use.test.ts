@@ -12,7 +12,6 @@ import { live } from '../../../../src/features/live/index.ts'
 import { overrides } from '../../../../src/features/overrides/index.ts'
 import { plans } from '../../../../src/features/plans/index.ts'
 import { refusals } from '../../../../src/features/refusals/index.ts'
-import { cluster, shards } from '../../../../src/features/shards/index.ts'
 import { shield as shieldFeature } from '../../../../src/features/shield/index.ts'
 import { slidingLog } from '../../../../src/features/sliding-log/index.ts'
 import { createAppLimiter } from '../../../../src/hosts/app/app-limiter.ts'
@@ -141,8 +140,6 @@ test('A text that names a claim needs no jwt().', () => {
 
 test.each([
   [[leases(), leases()], 'use[1]: leases() once'],
-  [[cluster(), shards(['a', 'b'])], 'use[0]: either cluster() or shards()'],
-  [[shards(['a', 'b']), cluster()], 'use[1]: either cluster() or shards()'],
   [[leases], 'use[0]: a feature: write leases()'],
   [['leases'], "use[0]: a feature, such as leases() from 'sluice/leases'"],
   [leases(), 'use: a list of features'],

@@ -12,8 +12,8 @@ import { settle } from '../../../../src/core/decide/settle.ts'
 import { createLocalStore } from '../../../../src/core/fallback/local.ts'
 import { isMatch } from '../../../../src/core/program/match.ts'
 import { jwt } from '../../../../src/features/jwt/index.ts'
-import { createShards } from '../../../../src/features/shards/split-store.ts'
 import { createMatcher } from '../../../support/create-matcher.ts'
+import { splitOver } from '../../../support/split-store.ts'
 import { failing, fallbackOver, lateStore } from '../../../support/with-fallback.ts'
 
 /** The deadline that the store gets for a request, and the time that the matcher has spent, in ms. */
@@ -157,13 +157,10 @@ test('The local store does not learn from a replayed reply.', async () => {
   expect(states[0]![0]!.allowed).toBe(false)
 })
 
-test('Local charges for a failed shard can be refunded after the response, and are not part of the decision.', async () => {
+test('Local charges for a failed part can be refunded after the response, and are not part of the decision.', async () => {
   const local = createLocalStore()
-  const store = createShards([
-    { name: 'one', store: createLocalStore() },
-    { name: 'two', store: fallbackOver(failing(), { local }).store },
-  ])
-  // Each database has some of the ten keys.
+  const store = splitOver([createLocalStore(), fallbackOver(failing(), { local }).store])
+  // Each part has some of the ten keys.
   const policies = Array.from({ length: 10 }, (_, n) => ({
     ...single,
     name: `p${n}`,
@@ -184,8 +181,8 @@ test('Local charges for a failed shard can be refunded after the response, and a
   expect(states[0]!.map(({ remaining }) => remaining)).toEqual(limits.map(() => single.limit))
 })
 
-describe('a request with a failed shard', () => {
-  /** Ten keys, some in each database. One policy is in shadow mode. */
+describe('a request with a failed part', () => {
+  /** Ten keys, some in each part. One policy is in shadow mode. */
   const policiesWith = (change: Partial<ConfigOptions['policies'][number]>) =>
     Array.from({ length: 10 }, (_, n) => ({
       ...single,
@@ -203,10 +200,7 @@ describe('a request with a failed shard', () => {
     options: DecideOptions = {},
   ) {
     const living = createLocalStore()
-    const store = createShards([
-      { name: 'one', store: living },
-      { name: 'two', store: fallbackOver(failing()).store },
-    ])
+    const store = splitOver([living, fallbackOver(failing()).store])
     const { ask, limits } = limiterOf({ policies: policiesWith(change) }, store, { headers })
     const work: Promise<unknown>[] = []
     const { decision } = await ask({ ...options, waitUntil: (promise) => void work.push(promise) })
@@ -215,7 +209,7 @@ describe('a request with a failed shard', () => {
     return { decision, left: states[0]!.map(({ remaining }) => remaining) }
   }
 
-  test('A request is refused if a policy of a failed shard has onStoreError deny, and the charges of the other shards are refunded.', async () => {
+  test('A request is refused if a policy of a failed part has onStoreError deny, and the charges of the other parts are refunded.', async () => {
     const { decision, left } = await decideOnce({ onStoreError: 'deny' })
     expect(decision).toMatchObject({ allowed: false, reason: 'store-error', fallback: 'deny' })
     expect(decision.limits.length).toBeGreaterThan(0)
@@ -225,18 +219,15 @@ describe('a request with a failed shard', () => {
     expect(new Set(left)).toEqual(new Set([single.limit]))
   })
 
-  test('A request passes if the policies of a failed shard have onStoreError allow, and the other shards keep their charges.', async () => {
+  test('A request passes if the policies of a failed part have onStoreError allow, and the other parts keep their charges.', async () => {
     const { decision, left } = await decideOnce({ onStoreError: 'allow' })
     expect(decision).toMatchObject({ allowed: true, reason: 'store-error', fallback: 'allow' })
     expect(left).toContain(single.limit - 1)
   })
 
-  test('If a shard refuses, the decision is its refusal, whatever onStoreError of the failed shard says.', async () => {
+  test('If a part refuses, the decision is its refusal, whatever onStoreError of the failed part says.', async () => {
     const living = createLocalStore()
-    const store = createShards([
-      { name: 'one', store: living },
-      { name: 'two', store: fallbackOver(failing()).store },
-    ])
+    const store = splitOver([living, fallbackOver(failing()).store])
     const policies = policiesWith({ onStoreError: 'allow' })
     const { ask } = limiterOf({ policies }, store, { headers })
     await ask()
@@ -251,7 +242,7 @@ describe('a request with a failed shard', () => {
     ['slots', { algorithm: 'concurrency', onStoreError: 'deny' }],
     ['units', { onStoreError: 'deny' }],
   ] as const)(
-    'The %s of a shard whose reply comes after the refusal are returned.',
+    'The %s of a part whose reply comes after the refusal are returned.',
     async (_, change) => {
       const taken: string[] = []
       const released: string[] = []
@@ -265,10 +256,7 @@ describe('a request with a failed shard', () => {
         taken.push(...takes.flatMap(({ limits }) => limits.map(({ subject }) => subject)))
         return late.decide(requests, options)
       }
-      const store = createShards([
-        { name: 'one', store: createLocalStore() },
-        { name: 'two', store: fallbackOver({ ...late, decide }).store },
-      ])
+      const store = splitOver([createLocalStore(), fallbackOver({ ...late, decide }).store])
       const { ask } = limiterOf({ policies: policiesWith(change) }, store, { headers })
       const work: Promise<unknown>[] = []
       const waitUntil = (promise: Promise<unknown>) => void work.push(promise)
@@ -283,12 +271,9 @@ describe('a request with a failed shard', () => {
     },
   )
 
-  test('A refused peek with a failed shard has limits without decidedAt.', async () => {
+  test('A refused peek with a failed part has limits without decidedAt.', async () => {
     const { store: late } = lateStore(createLocalStore())
-    const store = createShards([
-      { name: 'one', store: createLocalStore() },
-      { name: 'two', store: fallbackOver(late).store },
-    ])
+    const store = splitOver([createLocalStore(), fallbackOver(late).store])
     const policies = policiesWith({ onStoreError: 'deny' })
     const { decision } = await limiterOf({ policies }, store, { headers }).ask({}, 'peek')
     expect(decision).toMatchObject({ allowed: false, fallback: 'deny' })

@@ -57,7 +57,7 @@ describe('the counts of all isolates', () => {
         },
       },
       slots: [{ from: NOON - 5000, to: NOON + 5000, series: series.map(twice) }],
-      databases: [],
+      circuit: 'closed',
       fallbacks: 0,
       dropped: {},
     })

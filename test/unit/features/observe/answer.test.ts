@@ -79,10 +79,15 @@ describe('GET /_sluice/v1/stats and /metrics', () => {
   })
 
   test('The counts of all isolates are preferred, and the answer names their source.', async () => {
-    const all: Stats = { ...someStats(), source: 'analytics-engine', fallbacks: 70, databases: [] }
+    const all: Stats = {
+      ...someStats(),
+      source: 'analytics-engine',
+      fallbacks: 70,
+      circuit: 'closed',
+    }
     const app = gatewayWith(all)
-    const { databases } = someStats() // only an isolate knows its breakers
-    expect(await (await ask(app, '/stats')).json()).toEqual({ ...all, databases })
+    const { circuit } = someStats() // only an isolate knows its breaker
+    expect(await (await ask(app, '/stats')).json()).toEqual({ ...all, circuit })
     const families = parseOpenMetrics(await (await ask(app, '/metrics')).text())
     expect(families.get('sluice_source')!.samples[0]!.labels.source).toBe('analytics-engine')
     expect(families.get('sluice_fallbacks')!.samples[0]!.value).toBe(70)
@@ -112,12 +117,10 @@ describe('GET /_sluice/v1/stats and /metrics', () => {
     ])
   })
 
-  test('The observer gets the databases, with the state of their breakers.', async () => {
+  test('The observer gets the state of the breaker.', async () => {
     const calls: ReportCall[] = []
     await ask(gatewayWith(undefined, calls), '/stats')
-    expect(calls[0]!.databases.map(({ name, isOpen }) => [name, isOpen()])).toEqual([
-      [undefined, false],
-    ])
+    expect(calls[0]!.database.isOpen()).toBe(false)
   })
 
   test.each(paths)('HEAD %s has the header fields of GET, and no body.', async (path) => {

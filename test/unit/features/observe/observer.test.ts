@@ -20,7 +20,7 @@ function setUp(options: ObserveOptions = {}) {
   )
   const stats = async () => {
     const call = { request: new Request('http://x/'), env: {}, waitUntil: () => {} }
-    const answer = await observer.answer('/stats', { ...call, databases: [] })
+    const answer = await observer.answer('/stats', { ...call, database: { isOpen: () => false } })
     return (await answer.json()) as Stats
   }
   return { observer, events, lines, stats }
@@ -278,13 +278,10 @@ describe('the statistics of an isolate', () => {
     const answer = await observer.answer('/stats', {
       request: new Request('http://x/'),
       env: {},
-      databases: [
-        { name: 'eu-1', isOpen: () => true },
-        { name: undefined, isOpen: () => false },
-      ],
+      database: { isOpen: () => true },
     })
-    const { databases, total } = (await answer.json()) as Stats
-    expect(databases).toEqual([{ name: 'eu-1', circuit: 'open' }, { circuit: 'closed' }])
+    const { circuit, total } = (await answer.json()) as Stats
+    expect(circuit).toBe('open')
     expect(total.store).toMatchObject({ calls: 1, billedCommands: 4 })
   })
 

@@ -91,14 +91,12 @@ describe('OpenMetrics', () => {
     expect(samplesOf(someStats(), family)).toEqual(samples)
   })
 
-  test('Each of several databases has a sample with its name.', () => {
-    const databases = [
-      { name: 'eu', circuit: 'open' as const },
-      { name: 'us', circuit: 'closed' as const },
-    ]
-    expect(samplesOf({ ...someStats(), databases }, 'sluice_circuit_open')).toEqual([
-      ['sluice_circuit_open', { store: 'eu' }, 1],
-      ['sluice_circuit_open', { store: 'us' }, 0],
+  test.each([
+    ['open', 1],
+    ['closed', 0],
+  ] as const)('A circuit that is %s is the number %i.', (circuit, value) => {
+    expect(samplesOf({ ...someStats(), circuit }, 'sluice_circuit_open')).toEqual([
+      ['sluice_circuit_open', {}, value],
     ])
   })
 
@@ -117,7 +115,6 @@ describe('OpenMetrics', () => {
         const stats = someStats()
         stats.total.series = names.map((policy) => ({ ...stats.total.series[0]!, policy }))
         stats.total.store.errors = Object.fromEntries(names.map((name) => [name, 1]))
-        stats.databases = [...new Set(names)].map((name) => ({ name, circuit: 'open' as const }))
         stats.dropped = stats.total.store.errors
         const families = parseOpenMetrics(toOpenMetrics(stats))
         const valuesOf = (family: string, label: string) =>
@@ -128,7 +125,6 @@ describe('OpenMetrics', () => {
         const expected = [...new Set(names)].sort()
         expect(valuesOf('sluice_decisions', 'policy')).toEqual(expected)
         expect(valuesOf('sluice_near_limit', 'policy')).toEqual(expected)
-        expect(valuesOf('sluice_circuit_open', 'store')).toEqual(expected)
         const keys = Object.keys(stats.dropped).sort()
         expect(valuesOf('sluice_store_errors', 'code')).toEqual(keys)
         expect(valuesOf('sluice_dropped_reports', 'sink')).toEqual(keys)
@@ -145,7 +141,7 @@ describe('OpenMetrics', () => {
     Object.assign(stats.total, { series: [], offenders: [] })
     const latency = { bounds: [], counts: [0], sum: 0 }
     stats.total.store = { calls: 0, billedCommands: 0, errors: {}, latency }
-    const families = parseOpenMetrics(toOpenMetrics({ ...stats, databases: [], dropped: {} }))
+    const families = parseOpenMetrics(toOpenMetrics({ ...stats, dropped: {} }))
     expect(families.get('sluice_decisions')!.samples).toEqual([])
   })
 })

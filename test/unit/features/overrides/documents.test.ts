@@ -25,7 +25,7 @@ async function overtaken(first: Resizing, second: Resizing, steps: number) {
   const policy = config.policies[0]!
   const match = { policy, partitionKey: [['ip', '203.0.113.7'] as [string, string]], cost: 1 }
   const upstash = createUpstashStore({
-    ...credentialsOf(env, undefined),
+    ...credentialsOf(env),
     deadlineMs: 10_000,
     lua: allParts,
   })

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import type { ConfigOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import type { StoreRequest } from '../../../../src/core/connection/store.ts'
+import { cluster } from '../../../../src/features/cluster/index.ts'
 import { inGateway } from '../../../../src/features/in-gateway.ts'
-import { cluster, shards } from '../../../../src/features/shards/index.ts'
 import { createGateway, rateLimiter } from '../../../../src/index.ts'
 import { durableObjects } from '../../../../src/stores/durable-objects/index.ts'
 import { createObjectStore } from '../../../../src/stores/durable-objects/objects.ts'
@@ -13,8 +13,7 @@ const policies = [{ name: 'per-ip', limit: 5, window: '1m' }] satisfies ConfigOp
 const store = durableObjects()
 
 test.each([
-  ['shards()', { use: [shards(['eu-1'])] }, /^use\[0\]: expected no shards\(\) or cluster\(\)/],
-  ['cluster()', { use: [cluster()] }, /^use\[0\]: expected no shards\(\) or cluster\(\)/],
+  ['cluster()', { use: [cluster()] }, /^use\[0\]: expected no cluster\(\)/],
   [
     'the clock of the Worker',
     { clock: 'edge' },

@@ -1,4 +1,4 @@
-/** A sharded store over three databases of one Redis. Each has another token. */
+/** A split store over three databases of one Redis. Each has another token. */
 import { type Bridge, type RunningRedis, startBridge } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll } from 'vitest'
 import type { Fallback } from '../../src/core/base/decision.ts'
@@ -6,16 +6,16 @@ import type { StoreError } from '../../src/core/base/errors.ts'
 import type { Limit, Store, StoreReply, StoreRequest } from '../../src/core/connection/store.ts'
 import { createUpstashStore } from '../../src/core/connection/upstash/upstash.ts'
 import { allParts } from '../../src/features/script-parts.ts'
-import { createShards } from '../../src/features/shards/split-store.ts'
 import { borrowRedis } from './borrow-redis.ts'
+import { partOf, splitOver } from './split-store.ts'
 import { newSubject } from './subjects.ts'
 import { fallbackOver } from './with-fallback.ts'
 
-/** The names of the shards. Each name is also the token of its shard. */
-export const names = ['eu-1', 'eu-2', 'eu-3']
+/** The tokens of the databases. Each is a part of the store. */
+export const names = ['part-1', 'part-2', 'part-3']
 
 /** Starts the databases for the tests of one file. */
-export function useShardedRedis() {
+export function useSplitRedis() {
   let redis: RunningRedis
   let bridge: Bridge
 
@@ -32,19 +32,19 @@ export function useShardedRedis() {
   const storeAt = (token: string, url: string | undefined = bridge.url) =>
     createUpstashStore({ url, token, deadlineMs: 10_000, lua: allParts })
 
-  /** A sharded store, with its background work. The shards in `away` are not configured. */
-  function newShards(away: string[] = [], wrap = (store: Store, _name: string) => store) {
+  /** A split store, with its background work. The parts in `away` are not configured. */
+  function newStore(away: string[] = [], wrap = (store: Store, _name: string) => store) {
     const background: Promise<unknown>[] = []
     const refunded: (string[] | StoreError)[] = []
     const onRefund = (subjects: string[], error?: StoreError) =>
       void refunded.push(error ?? subjects)
     const databaseOf = (name: string) => {
       const store = storeAt(name, away.includes(name) ? 'nowhere' : bridge.url)
-      return { name, store: fallbackOver(wrap(store, name), { onRefund }).store }
+      return fallbackOver(wrap(store, name), { onRefund }).store
     }
-    const shards = createShards(names.map(databaseOf), { onRefund })
+    const store = splitOver(names.map(databaseOf), { onRefund })
     return {
-      shards,
+      store,
       refunded,
       waitUntil: (promise: Promise<unknown>) => void background.push(promise),
       settled: () => Promise.all(background),
@@ -59,28 +59,14 @@ export function useShardedRedis() {
     return names.map((name) => after[name]!.http - before[name]!.http)
   }
 
-  return { storeAt, newShards, httpOf }
+  return { newStore, httpOf }
 }
 
-/** A new subject that belongs to this shard. */
+/** A new subject that belongs to this part. */
 export function subjectAt(name: string): string {
-  const placed: string[] = []
-  const spies = names.map((name): { name: string; store: Store } => ({
-    name,
-    store: {
-      decide: async () => {
-        placed.push(name)
-        return { decidedAt: 0, states: [[]] }
-      },
-      decideEach: async () => [],
-    },
-  }))
   for (;;) {
     const subject = newSubject()
-    void createShards(spies).decide([
-      { mode: 'peek', limits: [{ subject, terms: policy, cost: 0 }] },
-    ])
-    if (placed.at(-1) === name) return subject
+    if (names[partOf(subject, names.length)] === name) return subject
   }
 }
 
@@ -109,5 +95,5 @@ export const take = (...limits: Limit[]): StoreRequest => ({ mode: 'take', limit
 export const follow = (...limits: Limit[]): StoreRequest => ({ mode: 'follow', limits })
 export const left = ({ states }: StoreReply) => states.flat().map(({ remaining }) => remaining)
 export const allowed = ({ states }: StoreReply) => states.flat().map(({ allowed }) => allowed)
-export const peek = (shards: Store, ...subjects: string[]) =>
-  shards.decide([{ mode: 'peek', limits: subjects.map((subject) => row(subject)) }]).then(left)
+export const peek = (store: Store, ...subjects: string[]) =>
+  store.decide([{ mode: 'peek', limits: subjects.map((subject) => row(subject)) }]).then(left)

@@ -1,5 +1,5 @@
-/** Sharding: a store of several databases, each with a part of the subjects. */
-import { asStoreError, StoreError } from '../../core/base/errors.ts'
+/** A store whose subjects are in several parts, such as Durable Objects or the slots of a Redis Cluster. A call reaches one part. */
+import { StoreError } from '../../core/base/errors.ts'
 import type {
   Correction,
   OnRefund,
@@ -10,7 +10,6 @@ import type {
   StoreResult,
   StoreState,
 } from '../../core/connection/store.ts'
-import { rendezvous } from './rendezvous.ts'
 import {
   admits,
   chargedIn,
@@ -21,23 +20,18 @@ import {
   statesBy,
 } from './split.ts'
 
-export interface Shard {
-  name: string
-  store: Store
-}
-
-/** Lists of requests for one shard. */
-export interface ShardLists {
-  shard: number
+/** Lists of requests for one part. */
+export interface PartLists {
+  part: number
   lists: StoreRequest[][]
 }
 
 /**
- * Decides lists in several shards at the same time. Never rejects: each list gets its reply or its error.
- * @param isOne true if the parts belong to one list, so that each has one list
+ * Decides lists in several parts at the same time. Never rejects: each list gets its reply or its error.
+ * @param isOne true if the parts share one list, so that each has one list
  */
 export type DecideParts = (
-  parts: ShardLists[],
+  parts: PartLists[],
   options: StoreOptions,
   isOne: boolean,
 ) => Promise<StoreResult[][]>
@@ -50,33 +44,15 @@ export interface SplitOptions {
 /** The deadline of a refund, ms. It is long because no request waits for it, and a failed refund blocks the units until they expire. */
 const REFUND_MS = 5_000
 
-/** A store of several databases. Rendezvous hashing over the names of the databases assigns each subject to a shard. */
-export function createShards(databases: readonly Shard[], options?: SplitOptions): Store {
-  const shardOf = rendezvous(databases.map(({ name }) => name))
-  /** Each shard gets a call of its own. Its errors have the name of the shard. */
-  const decideParts: DecideParts = (parts, options, isOne) =>
-    Promise.all(
-      parts.map(async ({ shard, lists }) => {
-        const { name, store } = databases[shard]!
-        const own = withShardKey(options, name)
-        const replies = isOne
-          ? [await store.decide(lists[0]!, own).catch(asStoreError)]
-          : await store.decideEach(lists, own)
-        return replies.map((reply) => (reply instanceof StoreError ? reply.from(name) : reply))
-      }),
-    )
-  return createSplitStore(shardOf, decideParts, options)
-}
-
 /**
- * A store that splits lists by shard. A list with all its limits on one shard is one call to that shard.
+ * A store that splits lists by part. A list with all its limits in one part is one call to that part.
  *
- * Otherwise all shards are called at the same time. Each shard charges all of its limits of a request, or none. If one shard refuses, the
- * charges of the other shards are refunded in the background. So no limit is ever exceeded, but until the refund a quota looks smaller
- * than it is. The same calls peek at the state before the charge, because that is the answer if another shard refuses.
+ * Otherwise all parts are called at the same time. Each part charges all of its limits of a request, or none. If one part refuses, the
+ * charges of the other parts are refunded in the background. So no limit is ever exceeded, but until the refund a quota looks smaller
+ * than it is. The same calls peek at the state before the charge, because that is the answer if another part refuses.
  */
 export function createSplitStore(
-  shardOf: (subject: string) => number,
+  partOf: (subject: string) => number,
   decideParts: DecideParts,
   { onRefund = () => {} }: SplitOptions = {},
 ): Store {
@@ -85,7 +61,7 @@ export function createSplitStore(
     options: StoreOptions,
     isOne: boolean,
   ): Promise<StoreResult[]> {
-    const plans = lists.map((list) => split(list, shardOf))
+    const plans = lists.map((list) => split(list, partOf))
     const decided = callAll(plans, options, isOne).then((replies) =>
       plans.map(({ groups }, index) => {
         const all = replies[index]!
@@ -97,26 +73,26 @@ export function createSplitStore(
     return decided
   }
 
-  /** Calls each shard once. Returns the replies by list, in the order of the shards of its plan. */
+  /** Calls each part once. Returns the replies by list, in the order of the parts of its plan. */
   async function callAll(
     plans: Plan[],
     options: StoreOptions,
     isOne: boolean,
   ): Promise<StoreResult[][]> {
-    const parts = new Map<number, ShardLists>()
-    for (const { shards, shardLists } of plans) {
-      shards.forEach((shard, place) => {
-        const part = parts.get(shard)
-        if (part) part.lists.push(shardLists[place]!)
-        else parts.set(shard, { shard, lists: [shardLists[place]!] })
+    const calls = new Map<number, PartLists>()
+    for (const { parts, partLists } of plans) {
+      parts.forEach((part, place) => {
+        const call = calls.get(part)
+        if (call) call.lists.push(partLists[place]!)
+        else calls.set(part, { part, lists: [partLists[place]!] })
       })
     }
-    const answers = await decideParts([...parts.values()], options, isOne)
-    const answersOf = new Map([...parts.keys()].map((shard, at) => [shard, answers[at]!.values()]))
-    return plans.map(({ shards }) => shards.map((shard) => answersOf.get(shard)!.next().value!))
+    const answers = await decideParts([...calls.values()], options, isOne)
+    const answersOf = new Map([...calls.keys()].map((part, at) => [part, answers[at]!.values()]))
+    return plans.map(({ parts }) => parts.map((part) => answersOf.get(part)!.next().value!))
   }
 
-  /** Merges the replies of the shards to one list, and refunds the charges of refused requests. */
+  /** Merges the replies of the parts to one list, and refunds the charges of refused requests. */
   function merged(
     list: StoreRequest[],
     groups: Group[],
@@ -135,7 +111,7 @@ export function createSplitStore(
         return reply instanceof StoreError ? [] : [{ fragment, reply }]
       })
       const passes = !failure && answered.every(({ fragment, reply }) => admits(fragment, reply))
-      // With an idempotency key, keep the charges if another shard fails: a repeated call finds them. Refund them if a shard refuses.
+      // With an idempotency key, keep the charges if another part fails: a repeated call finds them. Refund them if a part refuses.
       const keeps =
         options.idempotency &&
         !conflict &&
@@ -153,7 +129,7 @@ export function createSplitStore(
         }
       }
     }
-    if (failure) return new StoreError(failure.code, failure.cause as string, failure.store)
+    if (failure) return failure
     const known = answers.filter((reply) => !hasFallenBack(reply))
     return {
       decidedAt: Math.min(...answers.map(({ decidedAt }) => decidedAt)),
@@ -162,9 +138,9 @@ export function createSplitStore(
     }
   }
 
-  /** Refunds the charges of a shard in the background. A replay has charged nothing. */
+  /** Refunds the charges of a part in the background. A replay has charged nothing. */
   function refund(
-    { shard, ...fragment }: Fragment,
+    { part, ...fragment }: Fragment,
     reply: StoreReply,
     { now, waitUntil }: StoreOptions,
   ) {
@@ -177,7 +153,7 @@ export function createSplitStore(
       const { decidedAt = reply.decidedAt, fallback } = states.get(limit)!
       return { mode: 'refund', limits: [limit], decidedAt, ...(fallback && { fallback }) }
     })
-    const parts = [{ shard, lists: [requests] }]
+    const parts = [{ part, lists: [requests] }]
     const options: StoreOptions = { deadlineMs: REFUND_MS }
     if (now !== undefined) options.now = now
     if (waitUntil) options.waitUntil = waitUntil
@@ -198,11 +174,5 @@ export function createSplitStore(
   }
 }
 
-/** Adds the shard to the idempotency key. Two shards may be one database, as in `npm start`, and would replay each other's calls. */
-const withShardKey = ({ idempotency, ...options }: StoreOptions, name: string): StoreOptions =>
-  idempotency
-    ? { ...options, idempotency: { ...idempotency, key: `${name}@${idempotency.key}` } }
-    : options
-
-/** True if `onStoreError` has answered in place of a shard. */
+/** True if `onStoreError` has answered in place of a part. */
 const hasFallenBack = ({ states }: StoreReply) => states[0]![0]!.fallback !== undefined

@@ -1,14 +1,14 @@
-/** The times of refunds, after another shard has refused a request. */
+/** The times of refunds, after another part has refused a request. */
 import { expect, test } from 'vitest'
 import type { Store, StoreRequest, StoreState } from '../../../../src/core/connection/store.ts'
-import { createShards } from '../../../../src/features/shards/split-store.ts'
-import { names, row, subjectAt, take } from '../../../support/sharded-redis.ts'
+import { names, row, subjectAt, take } from '../../../support/split-redis.ts'
+import { splitOver } from '../../../support/split-store.ts'
 
-test('A refund has the time at which its own limit was charged, if a shard reports one.', async () => {
+test('A refund has the time at which its own limit was charged, if a part reports one.', async () => {
   const refunds: StoreRequest[] = []
   const state = { remaining: 1, retryAfterMs: null, resetAfterMs: 0, nextAfterMs: 0 }
-  /** A shard whose limits were charged at different times, as with leased units. */
-  const shard = (allowed: boolean): Store => ({
+  /** A part whose limits were charged at different times, as with leased units. */
+  const part = (allowed: boolean): Store => ({
     async decide(list) {
       refunds.push(...list.filter(({ mode }) => mode === 'refund'))
       const states = list.map(({ limits }) =>
@@ -20,10 +20,10 @@ test('A refund has the time at which its own limit was charged, if a shard repor
     },
     decideEach: async () => [],
   })
-  const store = createShards(names.map((name) => ({ name, store: shard(name !== 'eu-3') })))
+  const store = splitOver(names.map((name) => part(name !== 'part-3')))
   const background: Promise<unknown>[] = []
-  const charged = [row(subjectAt('eu-1')), row(subjectAt('eu-1'))]
-  await store.decide([take(...charged, row(subjectAt('eu-3')))], {
+  const charged = [row(subjectAt('part-1')), row(subjectAt('part-1'))]
+  await store.decide([take(...charged, row(subjectAt('part-3')))], {
     waitUntil: (promise) => void background.push(promise),
   })
   await Promise.all(background)

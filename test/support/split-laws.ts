@@ -1,4 +1,4 @@
-/** Laws of sharding: several shards decide like one database, and never exceed a limit. */
+/** Laws of splitting: several parts decide like one database, and never exceed a limit. */
 import fc from 'fast-check'
 import { describe, expect } from 'vitest'
 import type {
@@ -12,12 +12,12 @@ import { forward, inLine, property, unchanging } from './law.ts'
 import { isLong } from './long.ts'
 import { formatCalls, runOnOracle } from './run-on-oracle.ts'
 import { algorithms, kinds, type Schedule, type Shape, schedule } from './schedules.ts'
-import { allowed, policy, row, take } from './sharded-redis.ts'
+import { allowed, policy, row, take } from './split-redis.ts'
 import { newSubject } from './subjects.ts'
 
-/** A sharded store, with its background work. */
-interface Sharded {
-  shards: Store
+/** A split store, with its background work. */
+interface Split {
+  store: Store
   waitUntil: NonNullable<StoreOptions['waitUntil']>
   settled: () => Promise<unknown>
 }
@@ -69,9 +69,9 @@ const withoutFollows = (plan: Schedule): Schedule => ({
   })),
 })
 
-/** Checks the laws. `newShards` creates a store for each schedule. */
-export function shardingLaws(newShards: () => Sharded) {
-  describe('the laws of sharding', () => {
+/** Checks the laws. `newStore` creates a store for each schedule. */
+export function splitLaws(newStore: () => Split) {
+  describe('the laws of splitting', () => {
     // Without concurrency: a refund releases slots by their id, including those of an earlier request with the same id.
     const shape = { policies: 4, subjects: 6, requests: 4, steps: 8 }
     const plans = (shape: Shape) =>
@@ -82,11 +82,11 @@ export function shardingLaws(newShards: () => Sharded) {
 
     const asInOne = async (plan: Schedule) => {
       const { calls, replies } = runOnOracle(plan)
-      const { shards, waitUntil, settled } = newShards()
+      const { store, waitUntil, settled } = newStore()
       for (const [index, { now, requests }] of calls.entries()) {
         const states: StoreState[][] = []
         for (const group of apart(requests) as StoreRequest[][]) {
-          states.push(...withoutTimes(await shards.decide(group, { now, waitUntil })))
+          states.push(...withoutTimes(await store.decide(group, { now, waitUntil })))
           await settled()
         }
         expect(states, formatCalls(calls.slice(0, index + 1))).toEqual(replies[index]!.states)
@@ -123,7 +123,7 @@ export function shardingLaws(newShards: () => Sharded) {
         many: fc.boolean(),
       }),
       async ({ algorithm, limits, asks, many }) => {
-        const { shards, waitUntil, settled } = newShards()
+        const { store, waitUntil, settled } = newStore()
         const windowMs = 31 * 86_400_000 // units come back only by refunds
         const quotas = limits.map((limit, index) =>
           row(newSubject(), {
@@ -136,8 +136,8 @@ export function shardingLaws(newShards: () => Sharded) {
         })
         const start = performance.now()
         const replies = many
-          ? await shards.decideEach(lists, { waitUntil })
-          : await Promise.all(lists.map((list) => shards.decide(list, { waitUntil })))
+          ? await store.decideEach(lists, { waitUntil })
+          : await Promise.all(lists.map((list) => store.decide(list, { waitUntil })))
         await settled()
         const tookMs = performance.now() - start
         const passed = lists.filter((_, index) =>
@@ -150,7 +150,7 @@ export function shardingLaws(newShards: () => Sharded) {
             .reduce((sum, { cost }) => sum + cost, 0)
           expect(charged).toBeLessThanOrEqual(policy.limit)
           const rest = policy.limit - charged
-          const reply = await shards.decide([
+          const reply = await store.decide([
             { mode: 'peek', limits: [{ subject, terms: policy, cost: rest }] },
           ])
           const { remaining, retryAfterMs } = (reply as StoreReply).states[0]![0]!

@@ -1,6 +1,6 @@
 import { useObjects } from '../../../support/objects.ts'
-import { shardingLaws } from '../../../support/sharding-laws.ts'
+import { splitLaws } from '../../../support/split-laws.ts'
 
 const { store } = useObjects()
 // The Worker finishes its background work before it replies.
-shardingLaws(() => ({ shards: store, waitUntil: () => {}, settled: async () => {} }))
+splitLaws(() => ({ store: store, waitUntil: () => {}, settled: async () => {} }))

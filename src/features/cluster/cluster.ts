@@ -1,4 +1,4 @@
-/** A Redis Cluster behind one REST endpoint: shards by hash slot. */
+/** A Redis Cluster behind one REST endpoint, whose parts are hash slots. */
 import { asStoreError } from '../../core/base/errors.ts'
 import type {
   Idempotency,
@@ -8,11 +8,15 @@ import type {
   StoreResult,
 } from '../../core/connection/store.ts'
 import type { UpstashStore } from '../../core/connection/upstash/upstash.ts'
+import {
+  createSplitStore,
+  type DecideParts,
+  type SplitOptions,
+} from '../../stores/split/split-store.ts'
 import { slotOf, tagOf } from './slot.ts'
-import { createSplitStore, type DecideParts, type SplitOptions } from './split-store.ts'
 
 /**
- * A store that splits requests by slot. A list with all its limits in one slot is one call of the script. Otherwise the shards of a request
+ * A store that splits requests by slot. A list with all its limits in one slot is one call of the script. Otherwise the parts of a request
  * are its slots, and all parts go in one HTTP request.
  * @param store the stack of layers over `bySlot`
  */
