@@ -27,8 +27,8 @@ export function readings(path: string, sent = path): string[] {
   return [...new Set(all.flatMap(byPrograms).flatMap((one) => [one, ...linesOf(one)]))]
 }
 
-/** The end of a segment that names a program, before other segments. */
-const PROGRAM = /\.(?:php\d?|phtml|f?cgi|pl|aspx?|ashx|cfm)(?=\/)/gi
+/** The end of a segment that names a program, before other segments. Apache decodes `%2F` before it looks for a program. */
+const PROGRAM = /\.(?:php\d?|phtml|f?cgi|pl|aspx?|ashx|cfm)(?=\/|%2f)/gi
 
 /** So many programs in a path make it unreadable. */
 const MAX_PROGRAMS = 16
@@ -39,7 +39,7 @@ function byPrograms(path: string): string[] {
   if (!path.includes('.')) return all
   for (const { 0: extension, index } of [...path.matchAll(PROGRAM)].slice(0, MAX_PROGRAMS)) {
     const end = index + extension.length
-    const rest = path.slice(end)
+    const rest = path.slice(end).replace(/^(?:\/|%2f)+/i, '/')
     all.push(path.slice(0, end), rest, path.slice(0, path.lastIndexOf('/', index)) + rest)
   }
   return all

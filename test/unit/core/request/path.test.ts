@@ -66,6 +66,10 @@ test.each([
   ['/wp-login.php/x', ['/wp-login.php/x', '/wp-login.php', '/x']],
   ['/LOGIN.PHP/x', ['/LOGIN.PHP/x', '/LOGIN.PHP', '/x']],
   ['/login.php%2fx', ['/login.php/x', '/login.php', '/x', '/login.php%2Fx']],
+  [
+    '/index.php%2f/admin/%2e%2e%2fx', // Apache and a router of PHP, which resolves no `..`
+    ['/index.php/x', '/index.php', '/x', '/index.php%2F/admin/..%2Fx', '/admin/..%2Fx'],
+  ],
   ['/a/index.php/login', ['/a/index.php/login', '/a/index.php', '/login', '/a/login']],
   ['/login.aspx/x/..', ['/login.aspx']],
   ['/v1.2/login', ['/v1.2/login']],
