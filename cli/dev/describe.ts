@@ -22,6 +22,8 @@ export interface Description {
   ask: { policy: string; key: unknown } | undefined
   /** A request, and how often to send it to use up the smallest quota. */
   flood: { count: number; request: Try } | undefined
+  /** Says which host runs the configuration. Empty without one. */
+  judged: string
   /** What the linter finds. The origin is not checked: `sluice dev` provides one. */
   findings: Finding[]
 }
@@ -34,6 +36,7 @@ export const NO_CONFIGURATION: Description = {
   tries: [],
   ask: undefined,
   flood: undefined,
+  judged: '',
   findings: [],
 }
 
@@ -51,7 +54,8 @@ export interface Try {
   needs: string[]
 }
 
-export function describe(options: ConfigOptions): Description {
+/** @param judged says which host runs the configuration */
+export function describe(options: ConfigOptions, judged = ''): Description {
   const config = parseConfig(options, inGateway)
   const { policies, use, apiKeys } = config
   const plain = policies.filter(({ match }) => isPlain(match))
@@ -72,6 +76,7 @@ export function describe(options: ConfigOptions): Description {
       smallest && smallest.policy.limit <= 100
         ? { count: Math.ceil(smallest.policy.limit * 1.2), request: smallest.request }
         : undefined,
+    judged,
     findings: lint(options),
   }
 }

@@ -136,9 +136,11 @@ function checkProject(project: string, command: string) {
     throw new Error(`${command} needs wrangler: ${installWrangler(project)}`)
 }
 
-const policiesText = (policies: string[][]) => `Policies (sluice.config.ts):
+const policiesText = ({ policies, judged }: Description) => `Policies (sluice.config.ts):
 
-${policies.length > 0 ? table([POLICY_COLUMNS, ...policies]) : '  none'}`
+${policies.length > 0 ? table([POLICY_COLUMNS, ...policies]) : '  none'}
+
+${judged}`
 
 /** Adds the class of objects, and its binding. */
 const withObjects = ({ bindings, config }: MoreBindings = { bindings: {}, config: {} }) => ({
@@ -245,7 +247,6 @@ async function start({ command, program }: DevOptions): Promise<void> {
   worker.ended.then((reason) => stop(1, `Stopped: ${reason}.`))
 
   const { description } = worker
-  const { policies } = description
   const url = `http://127.0.0.1:${port}`
   const hasEndpoints = await answersHealth(url)
   const dashboard = hasEndpoints
@@ -292,7 +293,7 @@ Sluice is running.
 
 ${table(parts, WIDEST)}
 
-${configured ? policiesText(policies) : 'There is no sluice.config.ts: the Worker contains its policies.'}
+${configured ? policiesText(description) : 'There is no sluice.config.ts: the Worker contains its policies.'}
 
 Requests to try:
 

@@ -29,9 +29,9 @@ export async function runReader([file, project, check, objects]: string[]): Prom
 async function read(file: string, project: string | undefined): Promise<FromReader> {
   const options = (await loadConfig(file)) as ConfigOptions
   // The Worker would not start either, with a longer message.
-  const { parse } = await hostOf(file)
+  const { parse, sentence } = await hostOf(file)
   parse(options)
-  const description = describe(options)
+  const description = describe(options, sentence)
   const problems = project ? await objectProblems(options, wranglerFile(project)) : []
   return problems.length > 0 ? { problem: problems.join('\n').trim() } : { description }
 }

@@ -7,18 +7,18 @@ export const COMPATIBILITY_DATE = '2026-10-01'
 export const WORKER = 'src/worker.ts'
 
 /**
- * @param origin lines about the destination of admitted requests
+ * @param settings lines about the destination of admitted requests, or the address of clients
  * @param isGateway true if the Worker has a dashboard
  */
 const config = (
-  origin: string,
+  settings: string,
   inObjects: boolean,
   isGateway = false,
 ) => `import { defineConfig } from 'sluice'
 ${inObjects ? "import { durableObjects } from 'sluice/durable-objects'\n" : ''}${isGateway ? "import { observe } from 'sluice/observe'\n" : ''}
 /** The configuration of Sluice. "npx sluice check" finds mistakes. */
 export default defineConfig({
-${origin}${inObjects ? STORE : ''}${isGateway ? OBSERVE : ''}  policies: [
+${settings}${inObjects ? STORE : ''}${isGateway ? OBSERVE : ''}  policies: [
     { name: 'per-ip', limit: 10, window: '10s' },
     {
       name: 'login',
@@ -34,10 +34,6 @@ ${origin}${inObjects ? STORE : ''}${isGateway ? OBSERVE : ''}  policies: [
 
 const ORIGIN = `  // 'zone' is the origin of the zone that routes to this Worker. A URL works too.
   origin: 'zone',
-`
-
-const NO_ORIGIN = `  // The app itself answers admitted requests.
-  accept: 'no-origin',
 `
 
 const OBSERVE = `  // Counts requests, for the dashboard.
@@ -145,7 +141,7 @@ export const appFiles = (
   isGateway: boolean,
   inObjects: boolean,
 ): Record<string, string> => ({
-  'sluice.config.ts': config(isGateway ? ORIGIN : NO_ORIGIN, inObjects, isGateway),
+  'sluice.config.ts': config(isGateway ? ORIGIN : '', inObjects, isGateway),
   'test/policies.test.ts': test(main),
 })
 
@@ -155,7 +151,7 @@ export const appFiles = (
  */
 export const nodeConfig = (clientAddress: string): string =>
   config(
-    `${NO_ORIGIN}  // 'socket' for clients that connect directly. Behind proxies: docs/guides/node.md.
+    `  // 'socket' for clients that connect directly. Behind proxies: docs/guides/node.md.
   clientAddress: ${clientAddress},
 `,
     false,

@@ -222,10 +222,18 @@ describe('npx sluice init', () => {
   ]
 
   /** Runs `sluice dev`, and checks that the policies apply. */
+  /** The lines that init tells to add to a file. */
+  const addedIn = (stdout: string, file: string) =>
+    stdout
+      .split(`To apply the policies, add to ${file}:\n\n`)[1]!
+      .split(/\n(?=\S)/)[0]!
+      .replace(/^ {2}/gm, '')
+
   async function expectPolicies() {
     const run = await project.dev()
     try {
       expect(run.output()).toContain('Sluice is running.')
+      expect(run.output()).toContain('\nJudged as an app: src/index.ts calls rateLimiter.\n')
       const policy = async () => {
         const answer = await fetch(run.url, { headers: { 'CF-Connecting-IP': '192.0.2.1' } })
         return answer.headers.get('ratelimit-policy')
@@ -256,9 +264,7 @@ describe('npx sluice init', () => {
       )
       expect(written).toMatchObject({ [name]: text, 'src/index.ts': HONO })
       expect(written['sluice.config.ts']).not.toContain('origin:')
-      const [, lines] =
-        /To apply the policies, add to src\/index\.ts:\n\n(( {2}.*\n|\n)*?)\n\S/.exec(stdout)!
-      const [imports, use] = lines!.replace(/^ {2}/gm, '').split('\n\n')
+      const [imports, use] = addedIn(stdout, 'src/index.ts').split('\n\n')
       await project.write('src/index.ts', `${imports}\n${HONO.replace('()\n', `()\n${use}\n`)}`)
       if (name === 'wrangler.jsonc') await expectPolicies()
       // The next step that init prints, and the first part of its script "deploy".
@@ -272,18 +278,19 @@ describe('npx sluice init', () => {
   )
 
   test.each([
-    ['createGateway', "origin: 'zone'", "accept: 'no-origin'"],
-    ['createSluice', "accept: 'no-origin'", "origin: 'zone'"],
-  ])('Beside a Worker with %s init writes %s.', async (name, written, other) => {
+    ['createGateway', 'an origin', true],
+    ['createSluice', 'no origin, as check accepts it', false],
+  ])('Beside a Worker with %s init writes %s.', async (name, _, hasOrigin) => {
     await project.write('wrangler.toml', 'main = "src/index.ts"\n')
     await project.write(
       'src/index.ts',
-      `import { ${name} } from 'sluice'\nimport config from '../sluice.config'\n`,
+      `import { ${name} } from 'sluice'\nimport config from '../sluice.config'\n${name}(config)\n`,
     )
     expect(await init()).toMatchObject({ code: 0 })
     const { 'sluice.config.ts': config } = await files()
-    expect(config).toContain(written)
-    expect(config).not.toContain(other)
+    expect(config!.includes("origin: 'zone'")).toBe(hasOrigin)
+    expect(config).not.toContain('accept')
+    expect(await project.sluice(['check', '--policies'])).toMatchObject({ code: 0, stderr: '' })
   })
 
   test('Beside a Worker with policies of its own init writes no configuration, and says how to move them.', async () => {
@@ -341,6 +348,7 @@ export default app
         ...manifest,
         scripts: { check: 'sluice check' },
       })
+      await project.write('server.js', addedIn(stdout, 'your app'))
       expect(await project.sluice(['check'])).toMatchObject({ code: 0, stderr: '' })
     },
   )
