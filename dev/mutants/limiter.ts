@@ -389,6 +389,12 @@ export const limiterMutants: Mutant[] = [
     'operate',
   ),
 
+  mutantsOf('src/core/feature.ts', 'test/unit/core')(
+    'lets the later of two features replace a stage',
+    'if (owner) throw collision(owner, name, stage)',
+    '',
+    'feature',
+  ),
   creation(
     'keeps the database after its credentials change',
     '!values || hasChanged(given)',

@@ -1,6 +1,7 @@
 /** All that the core and a feature know of each other. Types only, apart from `stagesOf`. */
 import type { Bindings } from './base/bindings.ts'
 import type { Decision } from './base/decision.ts'
+import { ConfigError } from './base/errors.ts'
 import type { Log } from './base/log.ts'
 import type { FeatureDeclaration } from './config/feature.ts'
 import type { Config } from './config/parse.ts'
@@ -21,7 +22,7 @@ import type { RefusalStages } from './respond/refusal.ts'
 
 /** A feature of a limiter, in the field `use` of its configuration. */
 export interface Feature extends FeatureDeclaration {
-  /** Called once for each limiter. Returns only the stages that this configuration uses. */
+  /** Called once for each limiter. Returns only the stages that this configuration uses. @internal */
   compile(program: Program): Stages
 }
 
@@ -31,7 +32,7 @@ export interface Program {
   readonly log: Log
 }
 
-/** The places at which a feature takes part in a request. Each one has at most one feature, apart from `endpoints` and `lua`. */
+/** The places at which a feature takes part in a request. Each one has at most one feature, apart from those of `SHARED`. */
 export interface Stages extends MatchStages, RefusalStages, VerifyStages {
   /** Returns why the body of a request is not readable; `undefined` for a readable body, or without one. For `sluice explain`. */
   bodyProblem?: (request: Request) => Promise<string | undefined>
@@ -108,6 +109,9 @@ export interface Limiter {
   stages: Stages
 }
 
+/** The stages that several features may have. */
+const SHARED = ['endpoints', 'handlers', 'lua']
+
 /** The features of a configuration, and those that its host has by default. */
 export const featuresOf = ({ use }: Pick<Config, 'use'>, byDefault: readonly Feature[] = []) => {
   // `parseConfig` has checked that each one has `compile`. Its type does not name stages, which know the type of the configuration.
@@ -115,9 +119,21 @@ export const featuresOf = ({ use }: Pick<Config, 'use'>, byDefault: readonly Fea
   return [...byDefault.filter(({ name }) => !used.some((one) => one.name === name)), ...used]
 }
 
+/** The later of two features with one stage would replace the first without a word. */
+const collision = (one: string, other: string, stage: string) =>
+  new ConfigError([
+    {
+      path: 'use',
+      expected: `${one} or ${other}, and not both`,
+      got: 'both',
+      hint: `Each of them has the stage ${stage}, which a limiter has once.`,
+    },
+  ])
+
 /**
  * Compiles the features of a configuration to their stages.
  * @param hostLua the parts of the general script that the host needs besides those of features
+ * @throws {ConfigError} if two features have one stage
  */
 export function stagesOf(
   program: Program,
@@ -128,8 +144,16 @@ export function stagesOf(
   const endpoints: Endpoint[] = []
   const handlers: PathHandler[] = []
   const lua = new Set(hostLua)
+  const owners = new Map<string, string>()
   for (const feature of features) {
-    const own = feature.compile(program)
+    const { name } = feature
+    const own: Stages = feature.compile(program)
+    for (const [stage, value] of Object.entries(own)) {
+      if (value === undefined || SHARED.includes(stage)) continue
+      const owner = owners.get(stage)
+      if (owner) throw collision(owner, name, stage)
+      owners.set(stage, name)
+    }
     Object.assign(stages, own)
     endpoints.push(...(own.endpoints ?? []))
     for (const part of own.lua ?? []) lua.add(part)

@@ -66,6 +66,7 @@ export const lint = (options: unknown, ...others: unknown[]): Finding[] =>
 
 /**
  * Returns the findings of `lint` and those that concern only a deployed gateway.
+ * @internal
  * @param variables known variables of the Worker
  * @param parse parses the configuration as the gateway does
  */
@@ -83,6 +84,7 @@ export const lintWorker = (
 
 /**
  * Returns the findings of `lint` in the configuration of an app.
+ * @internal
  * @param parse parses it as the host of the app does
  */
 export const lintApp = (options: unknown, parse: Parse): Finding[] => findingsOf(options, parse, [])
@@ -126,7 +128,7 @@ function parsed(options: unknown): Config[] {
   }
 }
 
-/** Converts the problems of a `ConfigError` to findings. */
+/** Converts the problems of a `ConfigError` to findings. @internal */
 export function problemsOf(error: unknown): Finding[] {
   if (!(error instanceof ConfigError)) throw error
   return error.problems.map((problem): Finding => {

@@ -119,7 +119,11 @@ app.use(
     policies: [{ name: 'per-user', limit: 100, window: '1m', key: (c) => c.get('user') }],
   }),
 )
+// @ts-expect-error: this app does not know its middleware
 app.get('/', (c) => c.json(c.var.rateLimit.limits[0]?.remaining ?? 0))
+app
+  .use(rateLimiter({ policies: [] }))
+  .get('/behind', (c) => c.json([c.var.rateLimit.limits[0]?.remaining ?? 0, c.var.user.length]))
 app.mount('/limits', createGateway({ policies: [] }).fetch)
 export const client = createClient({ url: 'https://limits.example.com', token: 'token' })
 export const codes = lint({}).map(({ code }) => code)

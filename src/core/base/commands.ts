@@ -30,7 +30,7 @@ export interface StoreClient {
    * @throws {ConfigError} if an option of the client makes limits inexact, or if the store has no commands
    */
   connect(env: ClientVariables): SendCommands
-  /** Set if the store does not count in Redis. */
+  /** Set if the store does not count in Redis. @internal */
   own?: OwnStore
 }
 

@@ -1,7 +1,7 @@
 const units = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 
 /** A duration: a whole number of milliseconds, or a number with a unit such as `'500ms'`, `'10s'`, `'1m'`, `'1h'`, `'1d'`, `'1w'`. */
-export type Duration = number | `${number}${keyof typeof units}` | `${number} ${keyof typeof units}`
+export type Duration = number | `${number}${'' | ' '}${'ms' | 's' | 'm' | 'h' | 'd' | 'w'}`
 
 /** The longest duration, ms: 71,000 years. Sums of three such numbers and a time are exact in a double. */
 export const MAX_MS = 2 ** 51

@@ -9,27 +9,30 @@ export interface FeatureFields {
   readonly name: string
   /**
    * The fields that it adds to policies; owners.ts lists them too. A field that is left out is `undefined`, so these schemas have no defaults.
+   * @internal
    * @param policy the other fields of the policy, as far as they are valid
    */
   readonly fields?: (policy: Partial<Policy>) => v.ObjectEntries
   /**
    * The fields that it adds to the configuration; owners.ts lists them too.
+   * @internal
    * @param config the other fields, as far as they are valid
    */
   readonly settings?: (config: {
     namespace?: string | undefined
     policies?: readonly (Partial<Policy> | undefined)[]
   }) => v.ObjectEntries
-  /** Reports settings that do not work together. */
+  /** Reports settings that do not work together. @internal */
   check?(config: CheckedConfig, problem: AddProblem): void
 }
 
 /** A feature as the configuration knows it: an entry of `use`. `Feature` in core/feature.ts has its stages. */
 export interface FeatureDeclaration extends FeatureFields {
-  /** The variables with secrets that it reads. */
+  /** The variables with secrets that it reads. @internal */
   readonly variables?: readonly string[]
-  /** True if it reads the bodies of requests. */
+  /** True if it reads the bodies of requests. @internal */
   readonly readsBodies?: true
+  /** @internal */
   compile(program: never): object
 }
 

@@ -5,9 +5,9 @@ import { checkRequest, failed } from '../../core/pipeline.ts'
 import { createAppLimiter } from './app-limiter.ts'
 import { hasLeft, runtimeOf } from './hono-runtime.ts'
 
-// In this file, because the build keeps it only beside a public name.
-declare module 'hono' {
-  interface ContextVariableMap {
+/** What handlers behind the middleware have in `c.var`. */
+interface Decided {
+  Variables: {
     /** The decision of `rateLimiter` on this request. */
     rateLimit: Decision
   }
@@ -15,15 +15,17 @@ declare module 'hono' {
 
 /**
  * Creates a Hono middleware that limits requests. It answers 429 above a limit, and adds the `RateLimit` fields to other responses.
- * The decision is in `c.var.rateLimit`. Credentials come from `c.env` (see {@link Bindings}).
+ * The decision is in `c.var.rateLimit`, which is typed for handlers that are chained behind the middleware. Credentials come from `c.env` (see {@link Bindings}).
  * @throws {ConfigError} immediately, if the configuration is invalid
  * @example
- * app.use(rateLimiter({ policies: [{ name: 'per-user', limit: 100, window: '1m', key: (c) => c.get('user').id }] }))
+ * const app = new Hono()
+ *   .use(rateLimiter({ policies: [{ name: 'per-user', limit: 100, window: '1m', key: (c) => c.get('user').id }] }))
+ *   .get('/', (c) => c.json(c.var.rateLimit))
  */
 // biome-ignore lint/suspicious/noExplicitAny: fits an app of any environment, like Hono's own handlers
 export function rateLimiter<E extends Env = any>(
   options: Omit<ConfigOptions<Context<E>>, 'origin'>,
-): MiddlewareHandler<E> {
+): MiddlewareHandler<unknown extends E ? Decided : E & Decided> {
   const limiter = createAppLimiter(options)
 
   return async function rateLimiter(c, next) {

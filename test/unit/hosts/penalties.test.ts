@@ -1,7 +1,7 @@
 /** Penalties: a client with too many refusals is banned, and other clients are unaffected. */
 import { Hono } from 'hono'
 import { expect, test } from 'vitest'
-import type { Reason } from '../../../src/core/base/decision.ts'
+import type { Decision, Reason } from '../../../src/core/base/decision.ts'
 import type { AlgorithmName, PolicyOptions } from '../../../src/core/config/options.ts'
 import { algorithms } from '../../../src/core/connection/algorithms/index.ts'
 import { bans } from '../../../src/features/bans/index.ts'
@@ -149,10 +149,10 @@ test('During a ban every request is refused, also if the limit has units.', asyn
 
 test('The middleware gives the reason of each decision to the app.', async () => {
   const reasons: Reason[] = []
-  const app = new Hono()
+  const app = new Hono<{ Variables: { rateLimit: Decision } }>()
   app.use(async (c, next) => {
     await next()
-    reasons.push(c.var.rateLimit.reason)
+    reasons.push(c.get('rateLimit').reason)
   })
   app.use(
     rateLimiter({

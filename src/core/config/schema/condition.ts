@@ -22,10 +22,17 @@ const value = pattern(
 const FIELD_NAME = /^(?!(__proto__|prototype|constructor)$)[\w!#$%&'*+.^`|~-]+$/
 const NAME = /^(?!(__proto__|prototype|constructor)$)./s
 
+type Values = Record<string, true | string | string[]>
+/** A name with the values that match; `undefined` for any value. */
+export interface NamedValues {
+  name: string
+  values: string[] | undefined
+}
+
 /** Values by name. `true` is any value. Letter case of names matters, except in those of headers. */
-const valuesByName = (names = NAME) =>
+const valuesByName = (names = NAME): v.GenericSchema<Values, NamedValues[]> =>
   v.pipe(
-    v.custom<Record<string, true | string | string[]>>(
+    v.custom<Values>(
       (input) =>
         isObject(input) &&
         Object.keys(input).length > 0 &&

@@ -32,16 +32,24 @@ export const named =
 export const says = <S extends v.GenericSchema>(expected: string, schema: S): S =>
   v.config(schema, { abortPipeEarly: true, message: expected })
 
-export const pattern = <T extends string = string>(expected: string, regex: RegExp) =>
+export const pattern = <T extends string = string>(
+  expected: string,
+  regex: RegExp,
+): v.GenericSchema<T, T> =>
   v.custom<T>((input) => typeof input === 'string' && regex.test(input), expected)
 
 /** A string of `least` to `most` characters. `regex` must have no flags, because JSON Schema has none. */
-export function text(expected: string, least: number, most: number, regex?: RegExp) {
+export function text(
+  expected: string,
+  least: number,
+  most: number,
+  regex?: RegExp,
+): v.GenericSchema<string, string> {
   const sized = v.pipe(v.string(), v.minLength(least), v.maxLength(most))
   return says(expected, regex ? (v.pipe(sized, v.regex(regex)) as unknown as typeof sized) : sized)
 }
 
-export const oneOf = <const T extends string>(...values: T[]) =>
+export const oneOf = <const T extends string>(...values: T[]): v.GenericSchema<T, T> =>
   v.picklist(values, `one of ${values.join(', ')}`)
 
 /** A whole number from `low` to `high`, both included. */
@@ -49,7 +57,7 @@ export const whole = (
   low: number,
   high = MAX_UNITS,
   expected = high >= MAX_UNITS ? `of at least ${low}` : `from ${low} to ${high}`,
-) =>
+): v.GenericSchema<number, number> =>
   says(
     `a whole number ${expected}`,
     v.pipe(
@@ -60,7 +68,7 @@ export const whole = (
     ),
   )
 
-export const flag = v.boolean('true or false')
+export const flag: v.GenericSchema<boolean, boolean> = v.boolean('true or false')
 
 /** A namespace. */
 export const shortName = pattern('1 to 32 lower-case letters, digits and "-"', /^[a-z0-9-]{1,32}$/)
@@ -71,7 +79,7 @@ export const name = pattern(
   /^[A-Za-z0-9][\w.-]{0,63}$/,
 )
 
-export const duration = v.pipe(
+export const duration: v.GenericSchema<Duration, number> = v.pipe(
   v.custom<Duration>(
     (input) => parseDuration(input) !== undefined,
     'a duration like "10s", or whole milliseconds',
@@ -83,13 +91,16 @@ export const duration = v.pipe(
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /** A duration that fits a timer of the platform. */
-export const timeout = v.pipe(
+export const timeout: v.GenericSchema<Duration, number> = v.pipe(
   duration,
   v.maxValue(LONGEST_TIMER_MS, 'a duration of less than 25 days'),
 )
 
 /** One value or a list of values. Parses to a list. */
-export const list = <I, O>(schema: v.GenericSchema<I, O>, least = 1) =>
+export const list = <I, O>(
+  schema: v.GenericSchema<I, O>,
+  least = 1,
+): v.GenericSchema<I | I[], O[]> =>
   v.pipe(
     v.custom<I | I[]>(() => true),
     v.transform((input) => (Array.isArray(input) ? input : [input])),
@@ -98,7 +109,10 @@ export const list = <I, O>(schema: v.GenericSchema<I, O>, least = 1) =>
   )
 
 /** Codes of findings. The linter itself reports unknown ones, so that the Worker's bundle does not contain the codes. */
-export const accept = v.optional(
+export const accept: v.OptionalSchema<
+  v.GenericSchema<FindingCode | FindingCode[], FindingCode[]>,
+  readonly []
+> = v.optional(
   list(
     v.custom<FindingCode>((input) => typeof input === 'string', 'a code like "no-origin"'),
     0,
