@@ -91,15 +91,24 @@ const FREE = [
   'slidingLog',
 ]
 /** Features that change nothing unless a field or a request uses them. */
-const WITHOUT_OPTIONS = [...FREE, 'bodies', 'distinct', 'proxies', 'turns', 'verify']
+const WITHOUT_OPTIONS = [...FREE, 'banList', 'bodies', 'distinct', 'proxies', 'turns', 'verify']
 
-/**
- * Reports whether both sides have a feature. A feature without options may be on by default on one side, which then need not export it.
- * @param exported reports for each side whether it exports the feature
- */
-export function bothHave(feature: string, exported: boolean[]): boolean {
-  const [one, both] = [exported.some(Boolean), exported.every(Boolean)]
-  return both || (one && WITHOUT_OPTIONS.includes(feature))
+/** The features of two sides. */
+export interface Features {
+  /** True if both sides have a feature. */
+  has: Has
+  /** True if one side has a feature by default, and so does not export it. */
+  isByDefault: Has
+}
+
+/** @param exported reports for each side whether it exports a feature */
+export const featuresOf = (exported: (feature: string) => boolean[]): Features => {
+  const isByDefault: Has = (feature) =>
+    WITHOUT_OPTIONS.includes(feature) && new Set(exported(feature)).size > 1
+  return {
+    has: (feature) => exported(feature).every(Boolean) || isByDefault(feature),
+    isByDefault,
+  }
 }
 
 const HOSTS = [
@@ -109,15 +118,14 @@ const HOSTS = [
 /** Hosts whose variables are those of the process, which are texts. */
 const WITHOUT_BINDINGS: HostName[] = ['http', 'express', 'fastify', 'next']
 
-/** @param has tells which features the sides have */
-export function drawConfig(draw: Draw, has: Has): Drawn {
+export function drawConfig(draw: Draw, { has, isByDefault }: Features): Drawn {
   const { pick, chance, whole, maybe } = draw
   const host = pick(...HOSTS)
   const [isGateway, hasBindings] = [host === 'gateway', !WITHOUT_BINDINGS.includes(host)]
   const store = hasBindings && has(durableStore) && chance(0.2) ? durableStore : 'redis'
   const usual = { gateway: 'cloudflare', next: { header: 'x-real-ip', trustedProxies: 1 } }
   const used = (feature: string, share = 1, ...options: unknown[]): Use[] =>
-    has(feature) && chance(share) ? [[feature, ...options]] : []
+    has(feature) && chance(isByDefault(feature) ? 1 : share) ? [[feature, ...options]] : []
   const use: Use[] = [
     ...FREE.flatMap((feature) => used(feature, isGateway ? 0.2 : 1)),
     ...used('bodies'),
@@ -126,7 +134,7 @@ export function drawConfig(draw: Draw, has: Has): Drawn {
     ...used('jwt', 1, { secret: 'JWT_SECRET' }),
     ...used('proxies'),
     ...used('verify', isGateway ? 0.2 : 0.4),
-    ...used('banList', store === 'redis' ? 0.3 : 0.01),
+    ...(store === 'redis' ? used('banList', 0.3) : []),
     ...used('jitter', 0.1, '10%'),
     ...used('observe', 0.3),
     ...used('quota', 0.2, { limit: 5 }),

@@ -1,7 +1,7 @@
 /** Decides random requests with two sides, and compares what comes of them. */
 import { isDeepStrictEqual } from 'node:util'
 import { createRandom } from '../../bench/random.ts'
-import { bindingsOf, bothHave, type Drawn, drawConfig, durableStore, partsOf } from './configs.ts'
+import { bindingsOf, type Drawn, drawConfig, durableStore, featuresOf, partsOf } from './configs.ts'
 import { drawFrom } from './draw.ts'
 import type { Answer, Limiter } from './hosts.ts'
 import { LeftOut, problemsOf } from './left-out.ts'
@@ -81,11 +81,7 @@ export function createJudge(old: Side, changed: Side, world: World) {
     [changed, changed],
     [old, changed],
   ]
-  const has = (name: string) =>
-    bothHave(
-      name,
-      sides.map((side) => side.exports(name)),
-    )
+  const features = featuresOf((name) => sides.map((side) => side.exports(name)))
   const leftOut = new LeftOut(sides)
 
   const log: string[] = []
@@ -159,7 +155,7 @@ export function createJudge(old: Side, changed: Side, world: World) {
       only: string | undefined,
     ): Promise<Difference | undefined> {
       const draw = drawFrom(createRandom(seed))
-      const drawn = drawConfig(draw, has)
+      const drawn = drawConfig(draw, features)
       if (only && !partsOf(drawn).has(only)) return undefined
       leftOut.from(drawn)
       const [before, after] = sides.map((side) => problemsOf(side, drawn))

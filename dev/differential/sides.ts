@@ -36,7 +36,7 @@ export async function loadSide(name: string, folder: string): Promise<Side> {
     if (one) return one as Make
     throw new Error(`The side ${name} does not export ${wanted}.`)
   }
-  /** Features without an export are on by default (`bothHave`). */
+  /** A feature that is not exported is on by default. */
   const made = ([feature, ...options]: Use) =>
     found(feature) ? [exported(feature)(...options)] : []
   return {
