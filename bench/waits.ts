@@ -22,6 +22,8 @@ type Algorithm = keyof typeof BOUNDS
 
 interface Passed {
   isolate: number
+  /** The place in the order of arrival. */
+  index: number
   /** The time of the charge by the clock of the store, ms since the epoch. */
   at: number
   hasWaited: boolean
@@ -63,10 +65,14 @@ async function measure(algorithm: Algorithm, isolates: number, env: object, stor
     const request = new Request('http://localhost/')
     const { allowed, decision, headers } = await all[isolate]!.check(request, { env })
     if (!allowed || decision.fallback) throw new Error(`refused: ${decision.reason}`)
-    passed.push({ isolate, at: decision.decidedAt!, hasWaited: headers.has('server-timing') })
-    return decision.decidedAt!
+    passed.push({
+      isolate,
+      index,
+      at: decision.decidedAt!,
+      hasWaited: headers.has('server-timing'),
+    })
   }
-  const times = await Promise.all(Array.from({ length: REQUESTS }, (_, index) => begin(index)))
+  await Promise.all(Array.from({ length: REQUESTS }, (_, index) => begin(index)))
   const waited = passed.filter(({ hasWaited }) => hasWaited)
   return {
     waited: waited.length,
@@ -74,13 +80,17 @@ async function measure(algorithm: Algorithm, isolates: number, env: object, stor
     // A request that passes at once has asked once.
     asks: (sent.asks - (REQUESTS - waited.length)) / waited.length,
     calls: sent.calls / waited.length,
-    disorder: times.filter((at, index) => at < (times[index - isolates] ?? 0)).length,
+    disorder: waited.filter((one) => waited.some((other) => overtakes(other, one))).length,
     jain: jain(waited.slice(0, waited.length / 2), isolates),
   }
 }
 
 const within = (passed: Passed[], from: number) =>
   passed.filter(({ at }) => at >= from && at < from + WINDOW_MS).length
+
+/** True if a request passes before an earlier one of its isolate. */
+const overtakes = (other: Passed, one: Passed) =>
+  other.isolate === one.isolate && other.index > one.index && other.at < one.at
 
 /** Jain's index of what each isolate has got when half of those that wait have passed: 1 if all got the same. */
 function jain(passed: Passed[], isolates: number): number {
@@ -117,7 +127,7 @@ const head = [
   'over the bound',
   'asks of each that waited',
   'HTTP calls of each',
-  'out of order in its isolate',
+  'passed by a later one of its isolate',
   "Jain's index",
 ]
 const rows: (string | number)[][] = []

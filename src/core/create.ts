@@ -148,8 +148,7 @@ export function createParts(
       createUpstashStore({ ...found, clock, namespace, lua, onReload, observer })
     const wrapped = wrap ? wrap(upstash as UpstashStore) : upstash
     const database = stackOn(wrapped, all, log, all, fallback, {}, { ...found, observer })
-    const whole = spread ? spread(database.store, onRefund) : database.store
-    const store = waiting ? waiting.watch(whole) : whole
+    const store = spread ? spread(database.store, onRefund) : database.store
     const hash = hashedSubjects(secret)
     const nameSubject = hashKeys ? hash : plainSubjects(secret)
     const observed = observer && { observer, hash }

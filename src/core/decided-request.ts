@@ -158,7 +158,7 @@ export interface Settled {
 /** Prepares to settle charges after the response. Calls `waitUntil` immediately, so that they are settled even if the client disconnects. */
 export function settleLater(
   charges: Charges,
-  { store, onStoreError }: LimiterParts,
+  parts: LimiterParts,
   waitUntil: RuntimeContext['waitUntil'],
   { meter, whenEnded }: Stages,
 ): Settled {
@@ -168,10 +168,10 @@ export function settleLater(
   const now = (head?: ResponseHead, kept?: Kept) => {
     if (isSettled) return // A second refund would return units of other requests.
     isSettled = true
-    const settling = settle(charges, store, head, waitUntil, kept)
-    resolve(settling.catch(onStoreError))
+    const settling = settle(charges, parts, head, waitUntil, kept)
+    resolve(settling.catch(parts.onStoreError))
   }
-  const take = (limit: PolicyLimit) => takeMore(limit, charges, store, waitUntil)
+  const take = (limit: PolicyLimit) => takeMore(limit, charges, parts.store, waitUntil)
   return {
     now,
     withResponse(response: Response, method: string): Response {

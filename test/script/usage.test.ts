@@ -121,7 +121,7 @@ async function run({ cut, algorithm, budget, otherwise, beyond, steps }: Schedul
           spent += usage ?? passed
           charged += usage ?? Math.max(passed, otherwise)
           const head = { status: 200, headers: new Headers() }
-          settle(charges, store, head, () => {}, kept).then(() => {
+          settle(charges, { store }, head, () => {}, kept).then(() => {
             unsettled -= 1
           })
         },

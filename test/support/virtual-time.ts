@@ -10,6 +10,7 @@ interface Timer {
 export interface VirtualTime {
   /** The time without any skew, ms since the epoch. */
   now: () => number
+  /** Also goes on if the request is cancelled, as the network does. */
   sleep: (ms: number) => Promise<void>
   /** Runs a task whose clock, and that of all that it starts, is ahead by this many ms. */
   ahead: <T>(ms: number, task: () => T) => T
@@ -17,6 +18,42 @@ export interface VirtualTime {
   pass: (ms?: number) => Promise<void>
   /** Keeps the time still while a task of another thread runs. */
   during: <T>(task: Promise<T>) => Promise<T>
+}
+
+/** The request that the code belongs to which runs now. */
+const requests = new AsyncLocalStorage<{ isCancelled: boolean }>()
+
+/**
+ * Runs the code of a request that the runtime may cancel, as workerd does if the client goes: its timers and its promises that others settle do
+ * not continue, and no `finally` runs. For the promises a test mocks `withResolvers` by `resolversOfRequests`.
+ */
+export function cancellable<T>(task: () => T): { result: T; cancel: () => void } {
+  const request = { isCancelled: false }
+  return {
+    result: requests.run(request, task),
+    cancel: () => {
+      request.isCancelled = true
+    },
+  }
+}
+
+class RequestPromise<T> extends Promise<T> {
+  // biome-ignore lint/suspicious/noThenProperty: `await` calls it, so that it may stop
+  override then<R, E>(onValue?: Then<T, R>, onError?: Then<unknown, E>): Promise<R | E> {
+    const request = requests.getStore()
+    const unlessCancelled = <V, W>(run: Then<V, W>): Then<V, W> =>
+      run && ((value) => (request?.isCancelled ? new Promise<W>(() => {}) : run(value)))
+    return super.then(unlessCancelled(onValue), unlessCancelled(onError)) as Promise<R | E>
+  }
+}
+type Then<V, R> = ((value: V) => R | PromiseLike<R>) | null | undefined
+
+export function resolversOfRequests<T>() {
+  let resolve!: (value: T | PromiseLike<T>) => void
+  const promise = new RequestPromise<T>((settle) => {
+    resolve = settle
+  })
+  return { promise, resolve }
 }
 
 /** Runs a task at a time of its own. Nothing else may run meanwhile. */
@@ -29,7 +66,11 @@ export async function inVirtualTime<T>(task: (time: VirtualTime) => Promise<T>):
   let busy = 0
   Date.now = () => time + (skew.getStore() ?? 0)
   globalThis.setTimeout = ((run: () => void, ms = 0) => {
-    const timer = { at: time + Math.max(1, Math.trunc(ms)), run: AsyncLocalStorage.bind(run) }
+    const unlessCancelled = () => requests.getStore()?.isCancelled || run()
+    const timer = {
+      at: time + Math.max(1, Math.trunc(ms)),
+      run: AsyncLocalStorage.bind(unlessCancelled),
+    }
     timers.add(timer)
     return timer
   }) as never
@@ -63,7 +104,8 @@ export async function inVirtualTime<T>(task: (time: VirtualTime) => Promise<T>):
   try {
     return await task({
       now: () => time,
-      sleep: (ms) => new Promise((resolve) => void globalThis.setTimeout(resolve, ms)),
+      sleep: (ms) =>
+        new Promise((resolve) => requests.exit(() => void globalThis.setTimeout(resolve, ms))),
       ahead: (ms, task) => skew.run(ms, task),
       pass,
       during,

@@ -5,6 +5,7 @@ import type { Idempotency, StoreReply, StoreRequest, Terms } from '../connection
 import { isMatch, type Match } from '../program/match.ts'
 import { limitStates, limitsOf, type PolicyLimit } from './limit.ts'
 import type { Database, LimiterParts, Question } from './question.ts'
+import { givenBack } from './settle.ts'
 import type { NameSubject } from './subject.ts'
 
 /** The deadline of these calls, ms. It is long because no client's request waits for them. */
@@ -109,7 +110,7 @@ export const PROBE: Terms = {
 /** Sends the lists in one call, and returns the limit states of each list. */
 async function statusesAfter(
   lists: { limits: PolicyLimit[]; requests: StoreRequest[] }[],
-  { store, denialCache, onStoreError }: LimiterParts,
+  { store, denialCache, onStoreError, waiting }: LimiterParts,
   { idempotency, waitUntil }: OperateOptions,
 ): Promise<Statuses | StoreError> {
   const sent = lists.filter(({ requests }) => requests.length > 0)
@@ -127,6 +128,7 @@ async function statusesAfter(
     if (failed.code !== 'idempotency-conflict') onStoreError(failed)
     return failed
   }
+  waiting?.wake(sent.flatMap(({ requests }) => givenBack(requests)))
   const answered = replies as StoreReply[]
   const statuses = lists.map((list): LimitStatus => {
     const reply = answered[sent.indexOf(list)]

@@ -3,7 +3,7 @@ import type { Decision } from '../base/decision.ts'
 import type { StoreError } from '../base/errors.ts'
 import type { Part } from '../base/part.ts'
 import type { Config } from '../config/parse.ts'
-import type { Idempotency, Store, StoreReply, Ticket } from '../connection/store.ts'
+import type { Idempotency, Limit, Store, StoreReply, Ticket } from '../connection/store.ts'
 import type { Match, Matched, Matcher } from '../program/match.ts'
 import type { RuntimeContext } from '../request/view.ts'
 import type { DenialCache } from './denial-cache.ts'
@@ -42,8 +42,8 @@ export interface Waiting {
     options: DecideOptions,
     index: number,
   ): WaitingRequest | undefined
-  /** Returns a store that wakes those who wait when units come back. */
-  watch(store: Store): Store
+  /** Units of these limits have come back. */
+  wake(limits: readonly Limit[]): void
 }
 
 /** A request that may wait. */

@@ -4,9 +4,11 @@ import { counts } from '../config/schema/outcomes.ts'
 import {
   type Correction,
   type FallenBack,
+  type Limit,
   REFUND_MS,
   type Store,
   type StoreOptions,
+  type StoreRequest,
   type StoreState,
 } from '../connection/store.ts'
 import type { PolicyLimit } from './limit.ts'
@@ -71,6 +73,12 @@ export async function takeMore(
   return state
 }
 
+/** The parts of a limiter that settle charges. */
+interface Settling {
+  store: Store
+  waiting?: { wake(limits: readonly Limit[]): void } | undefined
+}
+
 /**
  * Refunds the units that a response does not count, charges those that it used beyond its charge, and releases the slots, in one call.
  * @param response `undefined` if it is not known: an unknown response counts, with the whole charge
@@ -78,7 +86,7 @@ export async function takeMore(
  */
 export async function settle(
   charges: Charges,
-  store: Store,
+  { store, waiting }: Settling,
   response: ResponseHead | undefined,
   waitUntil: NonNullable<StoreOptions['waitUntil']>,
   kept?: Kept,
@@ -86,7 +94,14 @@ export async function settle(
   const requests = correctionsOf(charges, response, kept)
   if (requests.length === 0) return
   await store.decide(requests, { deadlineMs: REFUND_MS, waitUntil })
+  waiting?.wake(givenBack(requests))
 }
+
+/** The limits that may have more room after these requests. */
+export const givenBack = (requests: StoreRequest[]): Limit[] =>
+  requests.flatMap(({ mode, limits }) => (GIVE_BACK.includes(mode) ? limits : []))
+
+const GIVE_BACK: StoreRequest['mode'][] = ['override', 'refund', 'reset', 'restore', 'unban']
 
 /** The refunds and debts after a response: one request for each limit, so that they do not depend on each other. */
 export function correctionsOf(

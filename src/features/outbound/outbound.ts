@@ -132,7 +132,8 @@ export function outbound(
     untilMs: number,
     signal: AbortSignal | undefined,
   ): Promise<Turn> {
-    const guest = room.enter(Math.max(0, untilMs - Date.now()))
+    const mostMs = Math.max(0, untilMs - Date.now())
+    const guest = room.enter({ mostMs, subjects: [], question: () => undefined })
     if (guest.isFull) {
       throw new OutboundError('full', `${maxWaiting} calls wait already (maxWaiting)`, null)
     }

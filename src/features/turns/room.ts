@@ -1,108 +1,231 @@
+/** The requests of one isolate that wait, in the order in which they came. */
 import { withResolvers } from '../../core/base/with-resolvers.ts'
+import type { Outcome } from '../../core/decide/question.ts'
+import { atTime, Lines, type Member, SILENT_MS } from './lines.ts'
 
 /** A request that has ended without notice is known to have gone so long after it could have waited, ms. */
 const GONE_MS = 1_000
+/** A request that may pass waits so long for the answers of those before it, ms. */
+const HOLD_MS = 300
 
-/** A request that sleeps until its turn. */
-interface Sleeper {
-  /** The number of the request in the isolate. */
-  number: number
-  /** ms since the epoch */
+/** The last answer to a request. */
+export interface Answer {
+  outcome: Outcome
+  /** The id of the ticket with which it asked. */
+  ticket: string
+  /** The time of the turn, ms since the epoch. */
   until: number
-  subjects: readonly string[]
-  wake: () => void
 }
 
 /** The place of a request in the room. */
 export interface Guest {
   /** True if the room had no place for it. */
-  isFull: boolean
+  readonly isFull: boolean
+  /** Its last answer, or that of another request, with which it was exchanged. */
+  readonly answer: Answer
+  /** True if another request comes before it. */
+  isBehind(): boolean
   /**
-   * Sleeps until the turn, or until units come back for these subjects.
+   * After a refusal, waits until it should ask again. After an admission, waits until those before it have their answers: an earlier request
+   * that sleeps gets the admission for its refusal.
    * @param closed resolves or rejects when the client has gone
    * @returns false if the client has gone
    */
-  sleep(
-    ms: number,
-    subjects: readonly string[],
-    closed: Promise<unknown> | undefined,
-  ): Promise<boolean>
+  wait(answer: Answer, closed: Promise<unknown> | undefined): Promise<boolean>
   leave(): void
 }
 
-/** The requests of one isolate that may wait. A request is in the room from its first call of the store on. */
+/** What the room knows of a request. */
+export interface Arrival {
+  /** The longest time for which it may wait, ms. */
+  mostMs: number
+  subjects: readonly string[]
+  /** Requests with equal questions may exchange their answers. `undefined` if no other one may have its answer. */
+  question: () => string | undefined
+}
+
+/** A request is in the room from its first call of the store on. */
 export interface WaitingRoom {
   /** The number of requests in the room. */
   readonly size: number
-  /** @param mostMs the longest time for which the request may wait */
-  enter(mostMs: number): Guest
-  /** Wakes the first request of each subject: units have come back. */
+  enter(arrival: Arrival): Guest
+  /** Lets the first request of each subject ask: units have come back. */
   wake(subjects: Iterable<string>): void
+}
+
+/** The answer of a request that has not asked. */
+const NONE: Answer = {
+  outcome: { decision: { allowed: false, reason: 'limited', retryAfterMs: null, limits: [] } },
+  ticket: '',
+  until: 0,
+}
+
+interface Waiter extends Member, Pick<Arrival, 'question'> {
+  answer: Answer
+  /** The end of its wait, ms since the epoch. */
+  endsAt: number
+  /** It asks or passes; it has a refusal, and waits until it should ask again; or it has an admission, and waits for those before it. */
+  state: 'busy' | 'asleep' | 'holds'
+  /** True if it should ask. */
+  isCalled: boolean
+  resume: () => void
 }
 
 /** @param most the most requests that may wait at a time */
 export function createRoom(most: number): WaitingRoom {
-  // A runtime that cancels a request does not run the end of its wait.
-  const guests = new Set<{ until: number }>()
-  const sleepers = new Set<Sleeper>()
+  const guests = new Set<{ endsAt: number }>()
+  const lines = new Lines<Waiter>()
   let number = 0
 
   function isFull(now: number): boolean {
     if (guests.size < most) return false
-    for (const one of guests) if (one.until < now) guests.delete(one)
+    for (const one of guests) if (one.endsAt + GONE_MS < now) guests.delete(one)
     return guests.size >= most
   }
 
-  /** Wakes a sleeper, and with it all others whose turn it is, in the order in which they came. */
-  function ring(sleeper: Sleeper) {
+  const linesOf = ({ names }: Member) => names.flatMap((name) => lines.of(name))
+
+  /** Lets a request that sleeps go on in its own code. */
+  function resume(waiter: Waiter) {
+    waiter.goneAt = Math.min(waiter.goneAt, Date.now() + SILENT_MS)
+    waiter.resume()
+  }
+
+  function call(waiter: Waiter) {
+    waiter.isCalled = true
+    resume(waiter)
+  }
+
+  /** Calls all whose turn it is, in the order in which they came. */
+  function callDue(waiter: Waiter) {
     const now = Date.now()
-    const due = [...sleepers].filter((one) => one === sleeper || one.until <= now)
-    for (const one of due.sort((one, other) => one.number - other.number)) one.wake()
+    for (const one of linesOf(waiter))
+      if (one.state === 'asleep' && one.answer.until <= now) call(one)
+  }
+
+  /** The first one that came before a request and has not passed, if the request has to wait for it. */
+  const firstBefore = (waiter: Waiter): Waiter | undefined =>
+    linesOf(waiter).find(
+      (one) => one.number < waiter.number && (one.state !== 'asleep' || mayExchange(one, waiter)),
+    )
+
+  /** Exchanges the answer for that of the first later request with an earlier admission. */
+  function exchange(waiter: Waiter) {
+    const later = linesOf(waiter).find(
+      (one) => one.number > waiter.number && one.state === 'holds' && mayExchange(waiter, one),
+    )
+    if (!later || admittedAt(waiter) <= admittedAt(later)) return
+    const { answer } = waiter
+    waiter.answer = later.answer
+    later.answer = answer
+    later.resume()
+  }
+
+  /** Lets those with an admission look again who comes before them. */
+  function move(waiter: Waiter) {
+    for (const one of linesOf(waiter)) if (one.state === 'holds') one.resume()
+  }
+
+  /** Waits until another request resumes this one, or until a time. */
+  async function pause(waiter: Waiter, until: number, onTime = () => {}) {
+    // workerd continues in the request that made the promise.
+    const { promise, resolve } = withResolvers<void>()
+    const timer = atTime(waiter, until, () => {
+      onTime()
+      resolve()
+    })
+    waiter.resume = resolve
+    await promise
+    timer.cancel()
+  }
+
+  async function wait(waiter: Waiter, closed: Promise<unknown> | undefined): Promise<boolean> {
+    let isGone = false
+    const end = () => {
+      isGone = true
+      waiter.resume()
+    }
+    closed?.then(end, end)
+    let holdsUntil = 0
+    for (;;) {
+      const now = Date.now()
+      waiter.goneAt = now + SILENT_MS
+      lines.join(waiter)
+      if (!isGone) exchange(waiter)
+      if (isAdmitted(waiter)) {
+        waiter.state = 'holds'
+        holdsUntil ||= now + HOLD_MS
+        const first = firstBefore(waiter)
+        if (!first || now >= holdsUntil) break
+        if (first.state === 'asleep') resume(first)
+        await pause(waiter, Math.min(first.goneAt, holdsUntil))
+      } else if (isGone || waiter.isCalled || waiter.answer.until <= now) {
+        break
+      } else {
+        holdsUntil = 0
+        waiter.state = 'asleep'
+        move(waiter)
+        await pause(waiter, waiter.answer.until, () => callDue(waiter))
+      }
+    }
+    Object.assign(waiter, { state: 'busy', isCalled: false, goneAt: Date.now() + HOLD_MS })
+    return !isGone
   }
 
   return {
     get size() {
       return guests.size
     },
-    enter(mostMs) {
+    enter({ mostMs, subjects, question }) {
       const now = Date.now()
-      const guest = { until: now + mostMs + GONE_MS }
-      const full = isFull(now)
-      if (!full) guests.add(guest)
-      const own = ++number
+      const waiter: Waiter = {
+        number: ++number,
+        names: subjects,
+        question,
+        endsAt: now + mostMs,
+        goneAt: now,
+        answer: NONE,
+        state: 'busy',
+        isCalled: false,
+        resume: () => {},
+      }
+      const isTooMuch = isFull(now)
+      if (!isTooMuch) guests.add(waiter)
       return {
-        isFull: full,
-        leave: () => void guests.delete(guest),
-        sleep(ms, subjects, closed) {
-          const { promise, resolve } = withResolvers<boolean>()
-          // A timer may fire up to one ms early.
-          const timer = setTimeout(() => ring(sleeper), ms + 1)
-          const end = (isStill: boolean) => {
-            clearTimeout(timer)
-            sleepers.delete(sleeper)
-            resolve(isStill)
-          }
-          const sleeper: Sleeper = {
-            number: own,
-            until: Date.now() + ms,
-            subjects,
-            wake: () => end(true),
-          }
-          sleepers.add(sleeper)
-          const gone = () => end(false)
-          closed?.then(gone, gone)
-          return promise
+        isFull: isTooMuch,
+        get answer() {
+          return waiter.answer
+        },
+        isBehind: () => firstBefore(waiter) !== undefined,
+        wait(answer, closed) {
+          waiter.answer = answer
+          return wait(waiter, closed)
+        },
+        leave() {
+          guests.delete(waiter)
+          lines.leave(waiter)
+          move(waiter)
         },
       }
     },
     wake(subjects) {
       for (const subject of subjects) {
-        let first: Sleeper | undefined
-        for (const one of sleepers) {
-          if (one.subjects.includes(subject) && (!first || one.number < first.number)) first = one
-        }
-        first?.wake()
+        const first = lines.of(subject).find(({ state }) => state === 'asleep')
+        if (first) call(first)
       }
     },
   }
+}
+
+const isAdmitted = ({ answer }: Waiter) => answer.outcome.decision.allowed
+
+/** The time of its charge by the clock of the store, ms since the epoch. */
+const admittedAt = ({ answer: { outcome } }: Waiter) =>
+  outcome.decision.allowed ? (outcome.decision.decidedAt ?? 0) : Number.POSITIVE_INFINITY
+
+/** True if each of two requests may have the answer of the other, which leaves the later one time to wait. */
+function mayExchange(earlier: Waiter, later: Waiter): boolean {
+  if (!isAdmitted(earlier) && earlier.answer.until > later.endsAt) return false
+  const question = earlier.question()
+  return question !== undefined && question === later.question()
 }

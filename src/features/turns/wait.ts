@@ -1,9 +1,8 @@
 /** Requests that wait in the lines of their limits. */
 import {
+  type Limit,
   REFUND_MS,
-  type Store,
   type StoreReply,
-  type StoreRequest,
   type StoreState,
   type Ticket,
 } from '../../core/connection/store.ts'
@@ -14,7 +13,7 @@ import { withChanged } from '../../core/respond/own-fields.ts'
 import type { WaitingRoom } from './room.ts'
 
 export const createWaiting = (room: WaitingRoom): Waiting => ({
-  watch: (store) => waking(store, room),
+  wake: (limits) => room.wake(subjectsOf(limits.filter(({ terms }) => terms.wait !== undefined))),
 
   enter(pending, parts, options, index) {
     const limits = pending.mode === 'take' ? (pending.requests[0]?.limits.filter(waits) ?? []) : []
@@ -22,7 +21,10 @@ export const createWaiting = (room: WaitingRoom): Waiting => ({
     const { idempotency, request } = options
     const mostMs = Math.min(pending.waitMs ?? Infinity, ...limits.map(({ terms }) => terms.wait!))
     const startedAt = Date.now()
-    const guest = room.enter(mostMs)
+    const subjects = subjectsOf(limits)
+    // A repeated call must get the answer of the first.
+    const question = idempotency ? () => undefined : questionOf(pending)
+    const guest = room.enter({ mostMs, subjects, question })
     const ticket: Ticket = {
       // A repeated call stands at the place of the first.
       id: idempotency ? `${idempotency.key.replace(/\W|_/g, '').slice(-24)}x${index}` : newId(),
@@ -30,13 +32,12 @@ export const createWaiting = (room: WaitingRoom): Waiting => ({
       waitedMs: 0,
       ...(guest.isFull && { isFull: true }),
     }
-    const subjects = [...new Set(limits.map(({ subject }) => subject))]
 
     /** Takes the ticket back, so that those behind need not wait for a request that does not come. */
     function leave() {
       const leaving = parts.store
-        .decide([{ mode: 'leave', limits, ticket }], { deadlineMs: REFUND_MS })
-        .catch(parts.onStoreError)
+        .decide([{ mode: 'leave', limits, ticket: { ...ticket } }], { deadlineMs: REFUND_MS })
+        .then(() => room.wake(subjects), parts.onStoreError)
       options.waitUntil?.(leaving)
     }
 
@@ -51,39 +52,44 @@ export const createWaiting = (room: WaitingRoom): Waiting => ({
       again: (n: number) => Promise<StoreAnswer>,
     ): Promise<Outcome> {
       const closed = options.closed ?? (request && abortOf(request.signal))
-      let [{ reply, outcome }, use, waitedMs] = [first, first.outcome.use, 0]
-      let planned: number | undefined
-      for (let n = 1; !outcome.decision.allowed; n += 1) {
+      let [{ reply, outcome }, use] = [first, first.outcome.use]
+      let until = Number.POSITIVE_INFINITY
+      for (let n = 1; ; n += 1) {
         const [states] = reply.states
         const turnMs = guest.isFull ? undefined : turnOf(pending, states!, leftAfter(reply))
         if (turnMs === undefined) {
           if (mayHaveTicket(pending, states!, ticket)) leave()
           break
         }
-        planned ??= Date.now() + turnMs
+        if (!outcome.decision.allowed) until = Date.now() + turnMs
+        let isStill = true
         // Of a stored reply, the time of the turn has passed, or another call waits for it.
-        if (!reply.replayed && !(await guest.sleep(turnMs, subjects, closed))) {
+        if (!reply.replayed) {
+          isStill = await guest.wait({ outcome, ticket: ticket.id, until }, closed)
+          ;({ outcome, ticket: ticket.id, until } = guest.answer)
+        }
+        if (outcome.decision.allowed) break
+        if (!isStill) {
           leave()
           break
         }
-        waitedMs = Math.max(0, Date.now() - startedAt)
-        ticket.waitedMs = waitedMs
-        ticket.leftMs = Math.max(0, mostMs - waitedMs)
+        ticket.waitedMs = Math.max(0, Date.now() - startedAt)
+        ticket.leftMs = Math.max(0, mostMs - ticket.waitedMs)
         ;({ reply, outcome } = await again(n))
         use = sum(use, outcome.use)
-        // Units came back, so the next one may have room too.
-        if (outcome.decision.allowed && Date.now() < planned) room.wake(subjects)
       }
       if (use) outcome.use = use
-      return outcome.decision.allowed && waitedMs > 0
-        ? { ...outcome, mark: told(waitedMs) }
-        : outcome
+      if (!outcome.decision.allowed || outcome === first.outcome) return outcome
+      // Units came back, so the next one may have room too.
+      if (Date.now() < until) room.wake(subjects)
+      return { ...outcome, mark: told(Math.max(0, Date.now() - startedAt)) }
     }
 
     return {
       ticket,
       wait(first, again) {
-        if (first.outcome.decision.allowed) {
+        const isFirst = guest.isFull || first.reply.replayed || !guest.isBehind()
+        if (first.outcome.decision.allowed && isFirst) {
           guest.leave()
           return first.outcome
         }
@@ -93,35 +99,22 @@ export const createWaiting = (room: WaitingRoom): Waiting => ({
   },
 })
 
-/** A store that wakes those who wait when units come back. */
-function waking(store: Store, room: WaitingRoom): Store {
-  function wake(lists: StoreRequest[][]) {
-    for (const request of lists.flat())
-      if (gives.has(request.mode)) room.wake(request.limits.map(({ subject }) => subject))
-  }
-  return {
-    async decide(requests, options) {
-      const reply = await store.decide(requests, options)
-      wake([requests])
-      return reply
-    },
-    async decideEach(lists, options) {
-      const replies = await store.decideEach(lists, options)
-      wake(lists)
-      return replies
-    },
-  }
-}
+const subjectsOf = (limits: readonly Limit[]) => [...new Set(limits.map(({ subject }) => subject))]
 
-/** The modes after which a limit may have more room. */
-const gives = new Set<StoreRequest['mode']>([
-  'leave',
-  'override',
-  'refund',
-  'reset',
-  'restore',
-  'unban',
-])
+/** Names what the store decides. Its result is that of any request with an equal question. */
+function questionOf({ limits }: Pending): () => string {
+  let question: string | undefined
+  return () =>
+    (question ??= JSON.stringify(
+      limits.map(({ subject, terms: { tag, limit, burst }, cost, floor, override, values }) => [
+        subject,
+        [tag, limit, burst],
+        [cost, floor],
+        override,
+        values,
+      ]),
+    ))
+}
 
 /** True if a limit may let its request wait. */
 const waits = ({ terms, cost }: PolicyLimit): boolean => terms.wait !== undefined && cost > 0

@@ -175,7 +175,7 @@ test('Local charges for a failed part can be refunded after the response, and ar
   const counted = [...charges!].filter(([, { fallback }]) => fallback)
   expect(decision.limits).toHaveLength(10 - counted.length)
   const head = { status: 200, headers: new Headers() } // does not count
-  await settle(charges!, parts.store, head, () => {})
+  await settle(charges!, parts, head, () => {})
   const limits = counted.map(([limit]) => limit)
   const { states } = await local.decide([{ mode: 'peek', limits }])
   expect(states[0]!.map(({ remaining }) => remaining)).toEqual(limits.map(() => single.limit))

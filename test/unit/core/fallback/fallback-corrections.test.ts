@@ -48,7 +48,12 @@ test('The units of all policies that the isolate has counted are refunded at onc
     return peeked.states[0]!.map((state) => state.remaining)
   }
   expect(await remaining()).toEqual([90, 90])
-  const settling = settle(charges!, layer, { status: 200, headers: new Headers() }, () => {})
+  const settling = settle(
+    charges!,
+    { store: layer },
+    { status: 200, headers: new Headers() },
+    () => {},
+  )
   await expect.poll(remaining).toEqual([100, 100])
   end(new StoreError('timeout'))
   await settling
