@@ -29,7 +29,10 @@ const creators = {
   w3c: createW3c,
   csv: createCsv,
   ...Object.fromEntries(
-    Object.entries(patterns).map(([name, [title, text]]) => [name, createPattern(title, text)]),
+    Object.entries(patterns).map(([name, [title, text, raw]]) => [
+      name,
+      createPattern(title, text, raw),
+    ]),
   ),
 } as Record<Format, CreateParser>
 

@@ -77,6 +77,31 @@ test('An error shows names of fields and files without the characters that comma
   for (const one of [fields, gone]) expect(one).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u)
 })
 
+test.each([
+  ['Envoy', '- 0 512 14 9', '"10.0.0.9:80"'],
+  [
+    'Istio',
+    '- via_upstream - "-" 0 512 14 9',
+    '"10.0.0.9:80" out 10.0.0.2:1 10.0.0.3:2 10.0.0.4:3 - -',
+  ],
+])(
+  'A client of %s cannot move the fields of its line with quotes, which the server does not escape.',
+  async (_, before, after) => {
+    const of = (forwarded: string, agent = 'curl') =>
+      `[2026-01-01T00:00:00.000Z] "GET /a HTTP/1.1" 200 ${before} "${forwarded}" "${agent}" "id" "a.example" ${after}\n`
+    const start = 'The proxy starts\n'
+    const hostile = [
+      of('192.0.2.99" "x" "id" "b.example" "h,192.0.2.1'),
+      of('192.0.2.99" "x,192.0.2.1'),
+      of('192.0.2.1', 'x" "id" "b.example'),
+    ]
+    const { requests, unparsed } = await read(start + of('192.0.2.1').repeat(99) + hostile.join(''))
+    expect(requests).toHaveLength(99)
+    expect(new Set(requests.map(({ ip }) => ip))).toEqual(new Set(['192.0.2.1']))
+    expect(unparsed).toBe(4)
+  },
+)
+
 describe('Logs that cannot be replayed', () => {
   test.each<[string, string | Buffer, string, RegExp]>([
     ['a binary file', noise, 'binary', /is a binary file/],

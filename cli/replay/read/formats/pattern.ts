@@ -106,13 +106,24 @@ export function explainMismatch(pattern: string, forms: string[]): string {
 
 const addressIn = (line: string) => line.split(/[\s"|;]+/).find((word) => readAddress(word))
 
-/** The parser of lines with a pattern. */
-export const createPattern = (title: string, text: string): CreateParser => {
+const MORE_QUOTES =
+  'it has more quotes than other lines. This server does not escape those of a client, so its fields are not certain'
+
+const quotesIn = (line: string) => line.split('"').length
+
+/**
+ * The parser of lines with a pattern.
+ * @param raw set if the server does not escape quotes. A client may have written those that a line has beyond the others, and moved its fields
+ */
+export const createPattern = (title: string, text: string, raw?: 'raw'): CreateParser => {
   const pattern = compilePattern(text)
   return (lines, options) => {
+    let quotes = Number.POSITIVE_INFINITY
     const samples = lines.flatMap((line) => {
       const fields = pattern.read(line)
-      return fields instanceof Rejection ? [] : [fields]
+      if (fields instanceof Rejection) return []
+      if (raw) quotes = Math.min(quotes, quotesIn(line))
+      return [fields]
     })
     if (samples.length === 0) return undefined
     const { read, ...known } = createRecordReader(samples, options)
@@ -127,7 +138,9 @@ export const createPattern = (title: string, text: string): CreateParser => {
       }),
       parse: (line) => {
         const fields = pattern.read(line)
-        return fields instanceof Rejection ? fields : read(fields)
+        if (fields instanceof Rejection) return fields
+        if (quotesIn(line) > quotes) return new Rejection(MORE_QUOTES)
+        return read(fields)
       },
     }
   }

@@ -1,6 +1,6 @@
 /**
  * The formats of servers and clouds that a pattern describes, by their names for `--format`. A new one needs a line here. Names that no
- * field of a request has are only there to be skipped.
+ * field of a request has are only there to be skipped. A server that writes quotes as a client has sent them is `raw`.
  */
 export const patterns = {
   // https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-access-logs.html
@@ -27,11 +27,13 @@ export const patterns = {
   istio: [
     'Istio',
     '[$start_time] "$request" $status $flags $details $end "$failure" $received $sent $duration $service_time "$x_forwarded_for" "$user_agent" "$id" "$authority" "$upstream" $cluster $upstream_local $downstream_local $downstream_remote_address ',
+    'raw',
   ],
   // https://www.envoyproxy.io/docs/envoy/latest/configuration/observability/access_log/usage#default-format-string
   envoy: [
     'Envoy',
     '[$start_time] "$request" $status $flags $received $sent $duration $service_time "$x_forwarded_for" "$user_agent" "$id" "$authority" "',
+    'raw',
   ],
   // https://github.com/NginxProxyManager/nginx-proxy-manager/blob/develop/docker/rootfs/etc/nginx/conf.d/include/log-proxy.conf
   npm: [
@@ -42,4 +44,4 @@ export const patterns = {
     'Nginx Proxy Manager (standard)',
     '[$time_local] $status - $request_method $scheme $host "$request_uri" [Client $remote_addr] [Length $length] [Gzip $gzip] "$http_user_agent" "$http_referer"',
   ],
-} satisfies Record<string, [title: string, pattern: string]>
+} satisfies Record<string, [title: string, pattern: string, raw?: 'raw']>
