@@ -17,16 +17,21 @@ export interface Sample {
 }
 
 const TICK_MS = 5
-/** Maximum requests in flight. Requests beyond it are not sent and count as unanswered. */
-const MAX_IN_FLIGHT = 1000
+/**
+ * The requests in flight are at most those of this time, which is longer than a decision may take. Further ones are not sent: a machine that is
+ * too slow for the rate gets a lower one, and no backlog that no request outlives.
+ */
+const MAX_IN_FLIGHT_MS = 500
 const GIVE_UP_MS = 10_000
 
 /**
- * Starts an open-loop load: sends `rate` requests a second over keep-alive connections, regardless of the response times.
+ * Starts an open-loop load: sends `rate` requests a second over keep-alive connections, regardless of the response times, as far as the
+ * machine can answer them.
  * @returns the samples so far, in the order of sending, and a function that ends the load
  */
 export function startLoad(url: string, rate: number) {
-  const agent = new Agent({ keepAlive: true, maxSockets: MAX_IN_FLIGHT })
+  const most = (rate * MAX_IN_FLIGHT_MS) / 1000
+  const agent = new Agent({ keepAlive: true, maxSockets: most })
   const samples: Sample[] = []
   const inFlight = new Set<Promise<void>>()
   const start = performance.now()
@@ -35,6 +40,7 @@ export function startLoad(url: string, rate: number) {
   const timer = setInterval(() => {
     const now = performance.now()
     for (const due = Math.floor(((now - start) * rate) / 1000); sent < due; sent++) {
+      if (inFlight.size >= most) continue
       const call = callAt(sent, now)
       const sample: Sample = {
         mode: call.mode,
@@ -46,7 +52,6 @@ export function startLoad(url: string, rate: number) {
         fallback: undefined,
       }
       samples.push(sample)
-      if (inFlight.size >= MAX_IN_FLIGHT) continue
       const answered = send(url, call, agent, sample).finally(() => inFlight.delete(answered))
       inFlight.add(answered)
     }

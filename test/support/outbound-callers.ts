@@ -1,8 +1,9 @@
 /** A process with concurrent callers of one origin: test/unit/features/outbound/origin.long.test.ts starts several. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { bodies } from '../../src/features/bodies/index.ts'
 import { outbound } from '../../src/features/outbound/index.ts'
 
-const { ORIGIN, CALLERS, UNTIL } = process.env
+const { ORIGIN, CALLERS, UNTIL, UPSTASH_REDIS_REST_URL, UPSTASH_REDIS_REST_TOKEN } = process.env
 const call = outbound(fetch, {
   policies: [
     { name: 'requests', algorithm: 'token-bucket', limit: 50, window: '1s', burst: 5 },
@@ -22,12 +23,33 @@ const call = outbound(fetch, {
 })
 
 const statuses: Record<string, number> = {}
+const isOver = () => Date.now() >= Number(UNTIL)
 async function caller() {
-  while (Date.now() < Number(UNTIL)) {
+  while (!isOver()) {
     const response = await call(ORIGIN!, { method: 'POST', body: '{}' })
     await response.arrayBuffer()
     statuses[response.status] = (statuses[response.status] ?? 0) + 1
   }
 }
-await Promise.all(Array.from({ length: Number(CALLERS) }, caller))
-console.log(JSON.stringify(statuses))
+
+/** A control request takes as long on a quiet machine, ms. */
+const ORDINARY_MS = 10
+/** When the machine, and not the limiter, delayed this process: control requests to the same database that took longer. */
+const stalls: { from: number; ms: number }[] = []
+async function watch() {
+  const headers = { Authorization: `Bearer ${UPSTASH_REDIS_REST_TOKEN}` }
+  while (!isOver()) {
+    const from = Date.now()
+    await sleep(20)
+    const response = await fetch(UPSTASH_REDIS_REST_URL!, {
+      method: 'POST',
+      headers,
+      body: '["PING"]',
+    })
+    await response.arrayBuffer()
+    const ms = Date.now() - from - 20 - ORDINARY_MS
+    if (ms > 0) stalls.push({ from, ms })
+  }
+}
+await Promise.all([watch(), ...Array.from({ length: Number(CALLERS) }, caller)])
+console.log(JSON.stringify({ statuses, stalls }))
