@@ -1,7 +1,6 @@
 /** The commands of `sluice`. Each one imports its code when it runs. */
 
 import type { Call } from './call.ts'
-import { needNode } from './project/node.ts'
 
 export interface Command {
   name: string
@@ -51,14 +50,5 @@ export const commands: Command[] = [
     about: "serve Upstash's REST API from any Redis",
     run: async (args, { title, onUsageError }) =>
       (await import('sluice-upstash-bridge/cli')).main(args, title, onUsageError),
-  },
-  {
-    name: 'simulate',
-    about: 'measure the bill and the exactness of many isolates in virtual time',
-    run: async (args, { title, onUsageError }) => {
-      needNode(22, title)
-      const { main } = await import('../bench/simulate/cli.ts')
-      await main(args, { command: title, onUsageError })
-    },
   },
 ]

@@ -274,15 +274,6 @@ test.each([
   },
 )
 
-test('npx sluice simulate prints a row for each world and mode.', async () => {
-  const args = ['--isolates', '2', '--colos', '2', '--rps', '100', '--seconds', '1']
-  const { code, stdout } = await project.spawned(['simulate', ...args])
-  expect(code).toBe(0)
-  const rows = [...stdout.matchAll(/^\| 2 \| 2 \| 100 \| (.*?) \| /gm)].map(([, mode]) => mode)
-  expect(rows).toEqual(['one call per decision', 'default settings', 'with leases'])
-  expect(stdout).toMatch(/^billed commands +per decision/m)
-}, 60_000)
-
 test('npx sluice bridge runs scripts on a Redis of its own, and Ctrl-C leaves no process.', async () => {
   const child = project.start(['bridge', '--port', '0', '--token', 'a-token'])
   let output = ''

@@ -21,8 +21,6 @@ const WORKER_SOURCES = [
 const PACKAGE_SOURCES = [
   'src/**/*.{ts,json}',
   'dev/**/*.{ts,html,css}',
-  'bench/*.ts',
-  'bench/simulate/*.ts',
   'packages/upstash-bridge/src/**/*',
   'package-lock.json',
   'test/support/sluice-package.ts',
