@@ -63,6 +63,7 @@ const inConfig: Record<string, string> = {
   denyList: 'Write deny: the requests that get 403',
   prefix: 'Write namespace',
   keyPrefix: 'Write namespace',
+  shards: 'Write use: [cluster()] with a Redis Cluster, or store: durableObjects()',
   redis: "Write store: upstash(redis), with import { upstash } from 'sluice/upstash'",
   client: "Write store: upstash(redis), with import { upstash } from 'sluice/upstash'",
   ephemeralCache: 'Write denialCache: true or false',
@@ -85,6 +86,29 @@ export function neighbourField(path: string): string {
   const [, inList, name] = /^(policies(?:\[\d+\])?\.)?([A-Za-z_]+)$/.exec(path) ?? []
   if (name === undefined) return ''
   return hintIn(inList ? inPolicy : inConfig, name) || hintIn(inConfig, inList ? name : '')
+}
+
+/** The algorithms as others name them, in small letters alone. */
+const ALGORITHMS: Record<string, string> = {
+  fixed: 'fixed-window',
+  rollingwindow: 'sliding-window',
+  sliding: 'sliding-window',
+  slidingwindowcounter: 'sliding-window',
+  slidingwindowlog: 'sliding-log',
+  log: 'sliding-log',
+  bucket: 'token-bucket',
+  funnel: 'gcra',
+  leakybucket: 'gcra',
+  cell: 'gcra',
+  semaphore: 'concurrency',
+  concurrent: 'concurrency',
+  inflight: 'concurrency',
+}
+
+/** The hint for an algorithm of another name. Empty without one. */
+export function algorithmHint(text: string): string {
+  const name = text.toLowerCase().replace(/[^a-z]/g, '')
+  return Object.hasOwn(ALGORITHMS, name) ? `Write '${ALGORITHMS[name]}'.` : ''
 }
 
 const UNITS: Record<string, string> = {

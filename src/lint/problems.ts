@@ -1,7 +1,7 @@
 /** Hints for the problems of the parser. They are part of the linter, so that the Worker's bundle does not contain them. */
 import { type ConfigProblem, messageOf } from '../core/base/errors.ts'
 import { nearest } from './nearest.ts'
-import { durationHint, headerSetHint, neighbourField } from './neighbours.ts'
+import { algorithmHint, durationHint, headerSetHint, neighbourField } from './neighbours.ts'
 
 /** Features, as they are written in `use`. Others are written as `name()`. */
 const FEATURES: Record<string, string | undefined> = {
@@ -37,6 +37,10 @@ function hintOf({ path, expected, got }: ConfigProblem): string {
   }
   if (text !== undefined && /^headers\b/.test(path)) {
     const hint = headerSetHint(text)
+    if (hint) return hint
+  }
+  if (text !== undefined && /\.algorithm$/.test(path)) {
+    const hint = algorithmHint(text)
     if (hint) return hint
   }
   if (text !== undefined && expected.startsWith('a duration')) return durationHint(text)
