@@ -14,14 +14,14 @@ import { readEntries, readManifest } from './manifest.ts'
 import { build, pack } from './pack.ts'
 
 const USAGE = `Builds and packs the package, and checks what would be published: its files and size, package.json (publint), the types of
-each entry (attw), the size of each entry, and the public API against api.md. Exits with 1 if a check fails.
+each entry (attw), the size of each entry, and the public API against test/package/api.md. Exits with 1 if a check fails.
 
   npm run check:package -- [options]
 
-  --write  update api.md
+  --write  update test/package/api.md
   --help   show this text`
 
-const report = fileURLToPath(new URL('../../api.md', import.meta.url))
+const report = fileURLToPath(new URL('../../test/package/api.md', import.meta.url))
 
 /** The most bytes that an installation downloads of this package. */
 const MAX_TARBALL = 760 * 1024
@@ -68,7 +68,7 @@ async function checkApi(write = false): Promise<string[]> {
   const before = await readFile(report, 'utf8').catch(() => '')
   if (before === text) return []
   return [
-    'The public API differs from api.md. If the change is intended: npm run check:package -- --write',
+    'The public API differs from test/package/api.md. If the change is intended: npm run check:package -- --write',
     ...changedLines(before, text),
   ]
 }
