@@ -175,7 +175,7 @@ function wrong(flag: string, expected: string, got: string): never {
  */
 export async function main(
   args: string[],
-  command = 'npm run explain --',
+  command = 'npx sluice explain',
   onUsageError = (message: string) =>
     console.error(`${message}\nRun with --help to list all options.`),
 ): Promise<void> {

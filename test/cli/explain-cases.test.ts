@@ -9,7 +9,7 @@ beforeAll(async () => {
 afterAll(() => configs.remove())
 
 let count = 0
-/** Writes a configuration. Returns what `npm run explain` prints about it. */
+/** Writes a configuration. Returns what `sluice explain` prints about it. */
 async function configured(text: string) {
   const file = await configs.write(`${count++}`, text)
   return async (args: string, env?: Record<string, string>) =>
@@ -17,7 +17,7 @@ async function configured(text: string) {
 }
 const notesOf = (json: string) => JSON.parse(json).notes
 
-test('npm run explain shows the units that a request must leave free.', async () => {
+test('sluice explain shows the units that a request must leave free.', async () => {
   const output = await configured(`export default {
       policies: [
         { name: 'shop', limit: 10, window: '1s', key: 'host', reserve: [{ match: { path: '/checkout/*' }, share: 0 }, { share: 0.25 }] },
@@ -27,7 +27,7 @@ test('npm run explain shows the units that a request must leave free.', async ()
   expect(await output('--path /checkout/pay')).toContain('cost   1\n')
 })
 
-test('npm run explain shows the claim that may set a limit, and the source of the limit in force.', async () => {
+test('sluice explain shows the claim that may set a limit, and the source of the limit in force.', async () => {
   const output =
     await configured(`import { jwt } from ${JSON.stringify(`${root}src/features/jwt/index.ts`)}
       import { overrides } from ${JSON.stringify(`${root}src/features/overrides/index.ts`)}
@@ -45,7 +45,7 @@ test('npm run explain shows the claim that may set a limit, and the source of th
   )
 })
 
-test('npm run explain verifies the credentials that conditions read, and says why one does not match.', async () => {
+test('sluice explain verifies the credentials that conditions read, and says why one does not match.', async () => {
   const output =
     await configured(`import { jwt } from ${JSON.stringify(`${root}src/features/jwt/index.ts`)}
       export default {
@@ -71,7 +71,7 @@ test('npm run explain verifies the credentials that conditions read, and says wh
   expect(shown).toContain('match.not[1] excludes the request (with a known API key)')
 })
 
-test('npm run explain shows a request without a policy, a refusal for a missing key, and a path of the Worker itself.', async () => {
+test('sluice explain shows a request without a policy, a refusal for a missing key, and a path of the Worker itself.', async () => {
   const output = await configured(`export default {
       caseSensitivePaths: true,
       allow: { path: '/Health' },
@@ -122,7 +122,7 @@ Note: the Worker itself responds to paths under /_sluice/, before any policy app
 `)
 })
 
-test('npm run explain shows each way in which origins may read a path.', async () => {
+test('sluice explain shows each way in which origins may read a path.', async () => {
   const { stdout } = await explain('--path /Login/x%2F.. --method POST')
   expect(stdout).toContain(
     'Policies see the path /Login/x%2F.. as /login. Some origins may read it as /login/x%2f.. or /login/x%2f; the strictest reading counts.\n',
@@ -130,7 +130,7 @@ test('npm run explain shows each way in which origins may read a path.', async (
   expect(stdout).toMatch(/^yes {6}login /m)
 })
 
-test('npm run explain shows each quota that a path names, and the credentials that name none.', async () => {
+test('sluice explain shows each quota that a path names, and the credentials that name none.', async () => {
   const output = await configured(`export default {
       apiKeys: { known: 'EXPLAIN_KEYS' },
       policies: [
@@ -174,7 +174,7 @@ test('A note reports that the shield counts the request first.', async () => {
   expect(await output('--path /b --ip 192.0.2.1')).not.toContain('shield')
 })
 
-test('npm run explain shows the limit of a plan, of a calendar window and of concurrent requests.', async () => {
+test('sluice explain shows the limit of a plan, of a calendar window and of concurrent requests.', async () => {
   const output = await configured(`export default {
       tables: { customers: { acme: 'pro' } },
       policies: [
@@ -243,7 +243,7 @@ describe('a body', () => {
     output = await configured(BODIES)
   })
 
-  test('npm run explain --body shows the keys and costs of a batch.', async () => {
+  test('sluice explain --body shows the keys and costs of a batch.', async () => {
     const call = (name: string) => ({ method: 'tools/call', params: { name } })
     const batch = JSON.stringify([call('a'), call('b'), call('a')])
     expect(
@@ -282,7 +282,7 @@ In Redis, the general script decides.
       'Note: the body cannot be read: its type is not JSON.',
     ],
   ])(
-    'npm run explain shows why the body %s does not match or cannot be read.',
+    'sluice explain shows why the body %s does not match or cannot be read.',
     async (body, ...lines) => {
       const shown = await output(`--path /mcp --body '${body}'`)
       for (const line of lines) expect(shown).toContain(line)

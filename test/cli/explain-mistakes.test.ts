@@ -53,7 +53,7 @@ test.each([
   expect(() => parseCli([...path, option, value])).toThrow(new Error(message))
 })
 
-test('npm run explain exits with 1 after a mistake on the command line.', async () => {
+test('sluice explain exits with 1 after a mistake on the command line.', async () => {
   expect(await explain('--path login')).toEqual({
     code: 1,
     stdout: '',
@@ -76,7 +76,7 @@ test.each([
     '2 problems\n  policies: expected a list of policies, got nothing\n  policy: expected one of the fields',
   ],
 ])(
-  'npm run explain names the file and the error of an invalid configuration: %s.',
+  'sluice explain names the file and the error of an invalid configuration: %s.',
   async (name, text, message) => {
     const file = text ? await configs.write(name, text) : join(configs.folder, `${name}.mts`)
     const { code, stdout, stderr } = await explain(`--path / --config ${file}`)

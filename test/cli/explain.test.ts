@@ -53,8 +53,8 @@ beforeAll(async () => {
 })
 afterAll(() => configs.remove())
 
-describe('npm run explain', () => {
-  test('npm run explain shows the policies of the shipped configuration that apply to a login.', async () => {
+describe('sluice explain', () => {
+  test('sluice explain shows the policies of the shipped configuration that apply to a login.', async () => {
     const args = 'run --silent explain -- --method POST --path /login --ip 203.0.113.7'
     expect(await run('npm', args.split(' '))).toEqual({
       code: 0,
@@ -79,7 +79,7 @@ In Redis, a compiled script decides.
     })
   })
 
-  test('npm run explain shows why a policy does not apply: the value of the request and the values of the policy.', async () => {
+  test('sluice explain shows why a policy does not apply: the value of the request and the values of the policy.', async () => {
     const { stdout, stderr, code } = await explain(
       `--config ${config} --path //API/./Export/a%20b?x=1 --ip 2001:db8:1:2:3::4 --country de
         --asn 64500 --colo fra --header 'X-A: ' --header 'User-Agent: Mozilla/5.0 (X11)'`,
@@ -115,7 +115,7 @@ In Redis, the general script decides.
 `)
   })
 
-  test('npm run explain verifies credentials with the variables of the environment, and names the entry that exempts a request.', async () => {
+  test('sluice explain verifies credentials with the variables of the environment, and names the entry that exempts a request.', async () => {
     const secret = 'a secret of at least thirty-two bytes'
     const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
     const signed = `${part({ alg: 'HS256' })}.${part({ sub: 'ann\u0007' })}`
@@ -151,7 +151,7 @@ In Redis, the general script decides.
 `)
   })
 
-  test('npm run explain names the entry of `not` that excludes a request.', async () => {
+  test('sluice explain names the entry of `not` that excludes a request.', async () => {
     const { stdout } = await explain(
       `--config ${config} --method HEAD --path /v1/7 --header 'x-plan: professional'
         --header 'authorization: Bearer a.b.c' --host EU.shop.example.com.:8443`,
@@ -171,7 +171,7 @@ In Redis, the general script decides.
     ['--ip 192.0.2.7', 'deny[0]'],
     ['--country t1', 'deny "tor"'],
   ])(
-    'For a request with %s, which an entry of deny refuses, npm run explain shows no policy.',
+    'For a request with %s, which an entry of deny refuses, sluice explain shows no policy.',
     async (args, entry) => {
       const { stdout } = await explain(`--config ${config} --path / ${args}`)
       const line = `The entry ${entry} refuses the request with 403. Nothing is charged.`

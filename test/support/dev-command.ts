@@ -110,7 +110,7 @@ export function restoreHeap() {
   }
 }
 
-/** Runs `npm run explain` in this process, with arguments as in a shell. */
+/** Runs `sluice explain` in this process, with arguments as in a shell. */
 export const explain = (args: string, env: Record<string, string> = {}) =>
   inProcess(() => runExplain(parseArguments(args)), { env })
 

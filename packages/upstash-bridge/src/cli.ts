@@ -11,7 +11,7 @@ import { startRedis } from './redis.ts'
  */
 export async function main(
   args: string[],
-  command = 'npm run bridge --',
+  command = 'node src/main.ts',
   onUsageError = (message: string) => console.error(`${message}\n\n${usage(command)}`),
 ): Promise<void> {
   try {
