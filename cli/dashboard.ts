@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import type { Call } from './call.ts'
 import { findingsOf } from './check/policies.ts'
 import type { About } from './dashboard/about.ts'
+import { analyticsReader } from './dashboard/analytics.ts'
 import { DASHBOARD_PORT, startDashboard } from './dashboard/server.ts'
 import { readOptions } from './options.ts'
 import { hostOf } from './project/hosts.ts'
@@ -25,6 +26,9 @@ observe, and the variable SLUICE_OPERATE_TOKEN. Ctrl-C stops it.
   --config FILE  the configuration whose findings the page shows (default ${CONFIG_FILE},
                  if it exists)
   --help         show this text
+
+With the variables CLOUDFLARE_ACCOUNT_ID, CLOUDFLARE_API_TOKEN and SLUICE_ANALYTICS_DATASET the
+page shows the counts of all isolates, from the Workers Analytics Engine.
 
 Exits with 0 after Ctrl-C, and with 1 if it cannot start.`
 
@@ -56,6 +60,7 @@ export async function main(args: string[], call: Call): Promise<void> {
     token: () => token!,
     port: Number(port),
     findings: () => findings,
+    allCounts: analyticsReader(process.env, (text) => console.error(text)),
   }).catch((error) => {
     if (error.code !== 'EADDRINUSE') throw error
     throw new Error(`Port ${port} is in use. Choose another one: --port ${Number(port) + 1}`)

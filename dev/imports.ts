@@ -285,7 +285,13 @@ export function packageViolations(file: string, text: string, manifest: Manifest
 
 const folders = ['src', 'cli', 'dev', 'site', 'packages', 'bench', 'test', 'examples']
 
-/** All violations in src and packages, and all import cycles in the repository. */
+/** The imports of one file of the command line from the benchmarks, which the package does not contain. */
+export const cliViolations = (file: string, text: string): string[] =>
+  importsOf(text)
+    .filter(({ specifier }) => /^(\.\.\/)+bench\//.test(specifier))
+    .map(({ specifier }) => `${file}: ${specifier}: the command line may not import bench`)
+
+/** All violations in src, cli and packages, and all import cycles in the repository. */
 export async function checkImports(root: string): Promise<string[]> {
   const files = (await Promise.all(folders.map((folder) => sources(root, folder)))).flat()
   const texts = new Map<string, string>()
@@ -293,6 +299,9 @@ export async function checkImports(root: string): Promise<string[]> {
   const found = files
     .filter((file) => file.startsWith('src/'))
     .flatMap((file) => violations(file.slice('src/'.length), texts.get(file)!))
+  for (const file of files.filter((one) => one.startsWith('cli/'))) {
+    found.push(...cliViolations(file, texts.get(file)!))
+  }
   const entries = new Map<string, string>()
   for (const folder of [...(await packageFolders(root)), 'bench']) {
     const manifest: Manifest = JSON.parse(

@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { About } from './about.ts'
+import type { AllCounts } from './analytics.ts'
 import { type Answer, forward, problem, readBody, type WatchedWorker } from './forward.ts'
 import { headers, refusalOf } from './guard.ts'
 import { pageFiles } from './page-files.ts'
@@ -12,6 +13,8 @@ export const DASHBOARD_PORT = 8780
 export interface DashboardOptions extends WatchedWorker {
   /** The port on 127.0.0.1; 0 takes a free port. */
   port: number
+  /** Returns the counts of all isolates, if they can be read. */
+  allCounts?: (() => Promise<AllCounts | undefined>) | undefined
   /** Returns the findings of the linter for the project on this machine, if there is one. */
   findings?(): About['findings']
 }
@@ -78,7 +81,17 @@ async function answerTo(
     const about: About = { worker: options.url, findings: options.findings?.() }
     return { status: 200, type: 'application/json', body: JSON.stringify(about) }
   }
-  return (await forward(request, options)) ?? problem(404, 'The dashboard has no such page.')
+  const answer = await forward(request, options)
+  if (!answer) return problem(404, 'The dashboard has no such page.')
+  return url.endsWith('/stats') && answer.status === 200 ? withAll(answer, options) : answer
+}
+
+/** Replaces the counts of one isolate by those of all. */
+async function withAll(answer: Answer, { allCounts }: DashboardOptions): Promise<Answer> {
+  const all = await allCounts?.()
+  return all
+    ? { ...answer, body: JSON.stringify({ ...JSON.parse(answer.body), ...all, isOfAll: true }) }
+    : answer
 }
 
 const NO_SESSION =

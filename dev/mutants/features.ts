@@ -6,10 +6,7 @@ const spaceSaving = mutantsOf('src/features/observe/space-saving.ts', 'test/unit
 const bill = mutantsOf('src/features/observe/bill.ts', 'test/unit/features/observe')
 const measure = mutantsOf('src/features/observe/measure.ts', 'test/unit/features/observe')
 const analytics = mutantsOf('src/features/observe/analytics.ts', 'test/unit/features/observe')
-const analyticsRead = mutantsOf(
-  'src/features/observe/analytics-read.ts',
-  'test/unit/features/observe',
-)
+const analyticsRead = mutantsOf('cli/dashboard/analytics.ts', 'test/cli')
 const otlp = mutantsOf('src/features/observe/otlp.ts', 'test/unit/features/observe')
 const openMetrics = mutantsOf('src/features/observe/open-metrics.ts', 'test/unit/features/observe')
 const counters = mutantsOf('src/features/observe/counters.ts', 'test/unit/features/observe')
@@ -121,13 +118,13 @@ const observeMutants: Mutant[] = [
     'a point that stands for several counts once',
     '_sample_interval * double',
     'double',
-    'analytics-read',
+    'dashboard-analytics',
   ),
   analyticsRead(
     'a duration counts in a lower bucket',
     '(other) => other >= bound',
     '(other) => other > bound',
-    'analytics-read',
+    'dashboard-analytics',
   ),
   otlp('times are in µs', '(ms)}000000', '(ms)}000', 'otlp'),
   otlp('the sum of the durations is in ms', 'sum: sum / 1000', 'sum', 'otlp'),

@@ -233,10 +233,6 @@ const counters = v.record(v.string(), v.number())
 
 export const stats = v.object({
   v: v.literal(1),
-  source: described(
-    v.picklist(['isolate', 'analytics-engine']),
-    'The source of the counts: one isolate, or all isolates.',
-  ),
   now: described(ms, 'The time of this answer, in ms since the epoch.'),
   total: described(
     v.object({

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { AllCounts } from '../../cli/dashboard/analytics.ts'
 import { type RunningDashboard, startDashboard } from '../../cli/dashboard/server.ts'
 import { openSession } from '../support/dashboard-session.ts'
 import { run, sluice } from '../support/dev-command.ts'
@@ -42,6 +43,23 @@ async function send(path: string, { method = 'GET', headers = {}, body }: Sent =
 }
 
 const STATS = '/_sluice/v1/stats'
+
+test.each([
+  ['can be read', { fallbacks: 7 }, { circuit: 'open', fallbacks: 7, isOfAll: true }],
+  ['cannot be read', undefined, { circuit: 'open', fallbacks: 1 }],
+])('If the counts of all isolates %s, the page gets the right ones.', async (_, all, shown) => {
+  worker.answer = () => ({ body: { circuit: 'open', fallbacks: 1 } })
+  const allCounts = async () => all as AllCounts | undefined
+  const own = { url: worker.url, token: () => FAKE_TOKEN, port: 0, allCounts }
+  const other = await startDashboard(own)
+  try {
+    const headers = { Cookie: await openSession(other) }
+    const response = await fetch(other.url + STATS, { headers })
+    expect(await response.json()).toEqual(shown)
+  } finally {
+    await other.close()
+  }
+})
 const BAN = '/_sluice/v1/policies/login/ban'
 
 describe('the files of the dashboard', () => {

@@ -1,10 +1,16 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { checkImports, cycles, packageViolations, violations } from '../../dev/imports.ts'
+import {
+  checkImports,
+  cliViolations,
+  cycles,
+  packageViolations,
+  violations,
+} from '../../dev/imports.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-test('Every import in src and packages follows the import rule, and there is no import cycle.', async () => {
+test('Every import in src, cli and packages follows the import rule, and there is no import cycle.', async () => {
   expect(await checkImports(root)).toEqual([])
 })
 
@@ -59,6 +65,12 @@ test('A cycle through the entry file of a package is reported.', () => {
   expect(cycles(texts, entries)).toEqual([
     'cycle: packages/one/src/index.ts -> two.ts -> packages/one/src/index.ts',
   ])
+})
+
+test('An import of a benchmark in the command line is reported.', () => {
+  const line = "const { main } = await import('../bench/simulate/main.ts')"
+  expect(cliViolations('cli/commands.ts', line)).toHaveLength(1)
+  expect(cliViolations('cli/commands.ts', "import { a } from './a.ts'")).toEqual([])
 })
 
 describe('imports of a package', () => {

@@ -22,7 +22,6 @@ export function statsAt(now: number): Stats {
     series.map((one) => ({ ...one, decisions: one.decisions * share }))
   return {
     v: 1,
-    source: 'isolate',
     now,
     total: {
       from: now - 3_600_000,

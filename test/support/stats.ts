@@ -3,7 +3,6 @@ import type { Stats } from '../../src/features/observe/report.ts'
 /** The counts of an isolate, made by hand. */
 export const someStats = (): Stats => ({
   v: 1,
-  source: 'isolate',
   now: 1_795_305_360_500,
   total: {
     from: 1_795_305_300_250,

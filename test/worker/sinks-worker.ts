@@ -1,6 +1,5 @@
-/** A Worker that only has sinks. A POST sends the counts in its body; a GET reads the counts of all isolates. */
+/** A Worker that only has sinks. A POST sends the counts in its body. */
 import { analyticsSink, dataPointsOf } from '../../src/features/observe/analytics.ts'
-import { readAnalytics } from '../../src/features/observe/analytics-read.ts'
 import { otlpSink } from '../../src/features/observe/otlp.ts'
 import type { Counts, Sink } from '../../src/features/observe/report.ts'
 
@@ -9,11 +8,6 @@ let otlp: Sink | undefined
 
 export default {
   async fetch(request: Request, env: Record<string, unknown>) {
-    const logged: unknown[] = []
-    if (request.method !== 'POST') {
-      const stats = await readAnalytics(env, (...line) => logged.push(line))
-      return Response.json({ stats, logged })
-    }
     const counts = (await request.json()) as Counts
     otlp ??= otlpSink(String(env.COLLECTOR))
     await analytics.send(counts, env)

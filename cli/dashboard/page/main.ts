@@ -46,17 +46,19 @@ const ALL = 'all policies'
 const chartPolicy = byId<HTMLSelectElement>('chart-policy')
 let policies: ListedPolicy[] = []
 let policiesAt = Number.NEGATIVE_INFINITY
-let stats: Stats | undefined
+/** The counts of one isolate, or of all. */
+type Shown = Stats & { isOfAll?: true }
 
-function showStats(now: Stats) {
+let stats: Shown | undefined
+
+function showStats(now: Shown) {
   stats = now
-  const { total, source, fallbacks, circuit, dropped } = now
+  const { total, isOfAll, fallbacks, circuit, dropped } = now
   const { latency, errors, calls, billedCommands, operators } = total.store
   const all = byOutcome(total.series)
   const rate = rates(now)
   byId('counts').hidden = false
-  const whose =
-    source === 'isolate' ? 'one isolate of the Worker' : 'all isolates (Analytics Engine)'
+  const whose = isOfAll ? 'all isolates (Analytics Engine)' : 'one isolate of the Worker'
   setText(
     byId('source'),
     `Counts of ${whose} since ${timeText(total.from)}, as of ${timeText(now.now)}`,
@@ -165,7 +167,7 @@ async function refresh(): Promise<{ problem: string; waitMs: number }> {
     return failed(error, NO_API)
   }
   try {
-    showStats(await call<Stats>('stats'))
+    showStats(await call<Shown>('stats'))
   } catch (error) {
     return failed(error, OBSERVE_OFF)
   }

@@ -1,4 +1,4 @@
-/** The sink that writes to Workers Analytics Engine. `analytics-read.ts` reads what it writes. */
+/** The sink that writes to Workers Analytics Engine. `sluice dashboard` reads what it writes (cli/dashboard/analytics.ts). */
 import { ReportError } from './post.ts'
 import { type Counts, type Histogram, OTHER_POLICIES, type Series, type Sink } from './report.ts'
 

@@ -5,7 +5,6 @@ import { whenKnown } from '../../core/base/when-known.ts'
 import type { DecidedBy, DecisionFact, Observer } from '../../core/decide/observer.ts'
 import type { Match } from '../../core/program/match.ts'
 import { analyticsSink } from './analytics.ts'
-import { readAnalytics } from './analytics-read.ts'
 import { type Answer, createAnswer, type ReportCall } from './answer.ts'
 import { type Binding, bindingOf, matchOf, outcomeOf, shareOf } from './binding.ts'
 import { createCounters } from './counters.ts'
@@ -124,7 +123,6 @@ export function createObserver(
     const total = counters.total(now)
     return {
       v: 1,
-      source: 'isolate',
       now,
       total,
       slots: counters.slots(now),
@@ -147,10 +145,7 @@ export function createObserver(
     measure: (lists) => createMeter(clock, lists),
     begin: (sent, isOperators = sent.length > 0 && !isForRequests(sent)) =>
       beginCall(sent, (call) => counters.called(call, clock(), isOperators), clock),
-    answer: createAnswer({
-      stats: ({ database }) => stats(database),
-      readAnalytics: (env) => readAnalytics(env, log),
-    }),
+    answer: createAnswer(({ database }) => stats(database)),
   }
 }
 

@@ -7,10 +7,10 @@ type Labels = Record<string, string | undefined>
 type Sample = [labels: Labels, value: number, suffix?: string]
 
 /** The suffix of a sample, by the type of its metric. */
-const suffixes = { counter: '_total', gauge: '', histogram: '', info: '_info' }
+const suffixes = { counter: '_total', gauge: '', histogram: '' }
 
 /** Writes the counts in the format OpenMetrics 1.0 (https://prometheus.io/docs/specs/om/open_metrics_spec/). */
-export function toOpenMetrics({ source, total, circuit, fallbacks, dropped }: Stats): string {
+export function toOpenMetrics({ total, circuit, fallbacks, dropped }: Stats): string {
   const { from, series, store } = total
   const bySeries = ({ policy, outcome, decidedBy }: Series) => ({
     policy,
@@ -18,9 +18,6 @@ export function toOpenMetrics({ source, total, circuit, fallbacks, dropped }: St
     decided_by: decidedBy,
   })
   const families = [
-    family('info', 'sluice_source', 'The source of the counts: one isolate, or all isolates.', [
-      [{ source }, 1],
-    ]),
     family(
       'gauge',
       'sluice_observed_since_timestamp_seconds',

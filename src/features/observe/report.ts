@@ -69,18 +69,16 @@ export interface Sink {
   send(counts: Counts, env: Record<string, unknown>): Promise<void> | void
 }
 
-/** The answer of `GET /_sluice/v1/stats`. */
+/** The answer of `GET /_sluice/v1/stats`: the counts of one isolate. */
 export interface Stats {
   v: 1
-  /** The source of the counts: one isolate, or all isolates, from the Analytics Engine. */
-  source: 'isolate' | 'analytics-engine'
   /** The time of this answer, ms since the epoch. */
   now: number
   /** The counts since the start of the isolate. */
   total: Counts
   /** The counts in slots of 10 s, oldest first, of the last 10 minutes. Slots without a decision are left out. */
   slots: Pick<Counts, 'from' | 'to' | 'series'>[]
-  /** The circuit breaker of the isolate that answers. */
+  /** Its circuit breaker. */
   circuit: 'open' | 'closed'
   /** Decisions by a fallback since the start. */
   fallbacks: number

@@ -70,10 +70,9 @@ beforeAll(async () => {
 
 test('The stats equal the load, by policy, outcome and decider.', async () => {
   const stats = await statsOf()
-  const { v, source, total, slots, fallbacks, dropped, circuit } = stats
-  expect({ v, source, fallbacks, dropped, circuit }).toEqual({
+  const { v, total, slots, fallbacks, dropped, circuit } = stats
+  expect({ v, fallbacks, dropped, circuit }).toEqual({
     v: 1,
-    source: 'isolate',
     fallbacks: 0,
     dropped: { log: 0 },
     circuit: 'closed',

@@ -7,7 +7,6 @@ import {
 } from '../../../../src/features/observe/answer.ts'
 import { observe } from '../../../../src/features/observe/index.ts'
 import { OPEN_METRICS } from '../../../../src/features/observe/open-metrics.ts'
-import type { Stats } from '../../../../src/features/observe/report.ts'
 import { createGateway } from '../../../../src/hosts/worker/gateway.ts'
 import { API_TOKEN, OPERATE } from '../../../support/api-stack.ts'
 import { parseOpenMetrics } from '../../../support/open-metrics.ts'
@@ -24,13 +23,10 @@ const policies = [{ name: 'per-ip', limit: 10, window: '1m' }] as const
 const paths = ['/stats', '/metrics']
 
 /** A gateway with an observer that has these counts. */
-function gatewayWith(analytics?: Stats, calls: ReportCall[] = []) {
-  const answer = createAnswer({
-    stats(call) {
-      calls.push(call)
-      return someStats()
-    },
-    readAnalytics: async () => analytics,
+function gatewayWith(calls: ReportCall[] = []) {
+  const answer = createAnswer((call) => {
+    calls.push(call)
+    return someStats()
   })
   const withAnswer: Feature = {
     ...observe(),
@@ -78,48 +74,9 @@ describe('GET /_sluice/v1/stats and /metrics', () => {
     expect(families.get('sluice_store_calls')!.samples[0]!.value).toBe(96)
   })
 
-  test('The counts of all isolates are preferred, and the answer names their source.', async () => {
-    const all: Stats = {
-      ...someStats(),
-      source: 'analytics-engine',
-      fallbacks: 70,
-      circuit: 'closed',
-    }
-    const app = gatewayWith(all)
-    const { circuit } = someStats() // only an isolate knows its breaker
-    expect(await (await ask(app, '/stats')).json()).toEqual({ ...all, circuit })
-    const families = parseOpenMetrics(await (await ask(app, '/metrics')).text())
-    expect(families.get('sluice_source')!.samples[0]!.labels.source).toBe('analytics-engine')
-    expect(families.get('sluice_fallbacks')!.samples[0]!.value).toBe(70)
-    expect(families.get('sluice_circuit_open')!.samples).toHaveLength(1)
-  })
-
-  test('If the counts of all isolates cannot be read, the stats name the isolate as the source, and the metrics are a 503.', async () => {
-    const variables = {
-      ...env,
-      CLOUDFLARE_ACCOUNT_ID: 'an-account',
-      CLOUDFLARE_API_TOKEN: 'a-token',
-      SLUICE_ANALYTICS_DATASET: 'sluice',
-    }
-    const stats = await ask(gatewayWith(), '/stats', { variables })
-    expect([stats.status, await stats.json()]).toMatchObject([200, { source: 'isolate' }])
-    const metrics = await ask(gatewayWith(), '/metrics', { variables })
-    expect(metrics.headers.get('content-type')).toBe('application/problem+json')
-    expect(metrics.headers.get('cache-control')).toBe('no-store')
-    expect([metrics.status, await metrics.json()]).toEqual([
-      503,
-      {
-        type: 'about:blank',
-        status: 503,
-        title: 'Service Unavailable',
-        detail: 'The Analytics Engine cannot be read. The log says why.',
-      },
-    ])
-  })
-
   test('The observer gets the state of the breaker.', async () => {
     const calls: ReportCall[] = []
-    await ask(gatewayWith(undefined, calls), '/stats')
+    await ask(gatewayWith(calls), '/stats')
     expect(calls[0]!.database.isOpen()).toBe(false)
   })
 

@@ -37,7 +37,7 @@ function decide(observer: ReportingObserver, fact: Partial<DecisionFact> = {}) {
 }
 
 async function statsOf(observer: ReportingObserver) {
-  const call = { request: new Request('http://x/'), env: {}, database: { isOpen: () => false } }
+  const call = { request: new Request('http://x/'), database: { isOpen: () => false } }
   return (await observer.answer('/stats', call)).json() as Promise<{ dropped: object }>
 }
 

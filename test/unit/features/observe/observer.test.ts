@@ -19,7 +19,7 @@ function setUp(options: ObserveOptions = {}) {
     () => NOW,
   )
   const stats = async () => {
-    const call = { request: new Request('http://x/'), env: {}, waitUntil: () => {} }
+    const call = { request: new Request('http://x/') }
     const answer = await observer.answer('/stats', { ...call, database: { isOpen: () => false } })
     return (await answer.json()) as Stats
   }
@@ -277,7 +277,6 @@ describe('the statistics of an isolate', () => {
     end([[{ decidedAt: NOW, states: [[limitState()]] }]], { answers, sendsTime: false })
     const answer = await observer.answer('/stats', {
       request: new Request('http://x/'),
-      env: {},
       database: { isOpen: () => true },
     })
     const { circuit, total } = (await answer.json()) as Stats

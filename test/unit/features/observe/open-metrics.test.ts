@@ -16,7 +16,6 @@ describe('OpenMetrics', () => {
   test('Every metric of the reference is in the text, with its type and unit.', () => {
     const families = [...parseOpenMetrics(toOpenMetrics(someStats())).values()]
     expect(families.map(({ name, type, unit }) => [name, type, unit])).toEqual([
-      ['sluice_source', 'info', undefined],
       ['sluice_observed_since_timestamp_seconds', 'gauge', 'seconds'],
       ['sluice_decisions', 'counter', undefined],
       ['sluice_units', 'counter', undefined],
@@ -71,7 +70,6 @@ describe('OpenMetrics', () => {
 
   const since = 'sluice_observed_since_timestamp_seconds'
   test.each<[family: string, ...samples: unknown[]]>([
-    ['sluice_source', ['sluice_source_info', { source: 'isolate' }, 1]],
     [since, [since, {}, 1_795_305_300.25]],
     ['sluice_fallbacks', ['sluice_fallbacks_total', {}, 3]],
     ['sluice_store_calls', ['sluice_store_calls_total', {}, 96]],

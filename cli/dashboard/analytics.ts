@@ -1,10 +1,15 @@
-/** Reads the counts of all isolates from Workers Analytics Engine. `analytics.ts` writes them. */
-import { isWithin, systemClock } from '../../core/base/clock.ts'
-import type { Log } from '../../core/base/log.ts'
-import type { PointKind } from './analytics.ts'
-import { deciders, outcomes } from './event.ts'
-import { post, ReportError } from './post.ts'
-import type { Histogram, Offender, Series, Stats, StoreUsage } from './report.ts'
+/** Reads the counts of all isolates from Workers Analytics Engine. `observe({ to: 'analytics:…' })` writes them. */
+import { isWithin } from '../../src/core/base/clock.ts'
+import type { PointKind } from '../../src/features/observe/analytics.ts'
+import { deciders, outcomes } from '../../src/features/observe/event.ts'
+import { post, ReportError } from '../../src/features/observe/post.ts'
+import type {
+  Histogram,
+  Offender,
+  Series,
+  Stats,
+  StoreUsage,
+} from '../../src/features/observe/report.ts'
 
 const MAX_AGE_MS = 15_000
 const TIMEOUT_MS = 5_000
@@ -16,62 +21,52 @@ const DAY_MS = 86_400_000
 const MAX_ROWS = 10_000
 const MAX_OFFENDERS = 100
 
-interface AnalyticsBindings {
-  CLOUDFLARE_ACCOUNT_ID: string
-  CLOUDFLARE_API_TOKEN: string
-  SLUICE_ANALYTICS_DATASET: string
-}
+/** The counts of all isolates. Only an isolate knows its circuit and its lost reports. */
+export type AllCounts = Pick<Stats, 'now' | 'total' | 'slots' | 'fallbacks'>
 
-/** True if the variables for reading the counts of all isolates are set. */
-export const readsAnalytics = (env: object): boolean => {
-  const { CLOUDFLARE_ACCOUNT_ID, CLOUDFLARE_API_TOKEN, SLUICE_ANALYTICS_DATASET } =
-    env as AnalyticsBindings
-  return Boolean(CLOUDFLARE_ACCOUNT_ID && CLOUDFLARE_API_TOKEN && SLUICE_ANALYTICS_DATASET)
-}
-
-/** The last result. Not a promise: a request must not await the work of another request. */
-let cached: { source: string; at: number; stats: Stats | undefined } | undefined
+/** The variables with the account, the token and the dataset. */
+export const VARIABLES = [
+  'CLOUDFLARE_ACCOUNT_ID',
+  'CLOUDFLARE_API_TOKEN',
+  'SLUICE_ANALYTICS_DATASET',
+] as const
 
 /**
- * Returns the counts of all isolates since midnight UTC, and those of the last 10 minutes in slots. A fixed start keeps the totals
- * from decreasing, as counters of Prometheus must not. A result is kept for 15 s, also if the read failed.
- *
- * `dropped` is empty and `circuit` closed, because only an isolate knows them.
- * @param log logs why the counts cannot be read
- * @returns `undefined` if the account, the token and the dataset are not configured, or cannot be read
+ * Returns a function for the counts of all isolates since midnight UTC, and those of the last 10 minutes in slots. A fixed start keeps the
+ * totals from decreasing. A result is kept for 15 s, also a failure.
+ * @param env the environment of the command
+ * @param tell tells the user why the counts cannot be read
+ * @returns `undefined` if a variable is not set. The function returns `undefined` if the counts cannot be read
  */
-export async function readAnalytics(
-  env: object,
-  log: Log,
+export function analyticsReader(
+  env: Record<string, string | undefined>,
+  tell: (problem: string) => void,
   fetcher?: typeof fetch,
-): Promise<Stats | undefined> {
-  if (!readsAnalytics(env)) return undefined
-  const {
-    CLOUDFLARE_ACCOUNT_ID: account,
-    CLOUDFLARE_API_TOKEN: token,
-    SLUICE_ANALYTICS_DATASET: dataset,
-  } = env as AnalyticsBindings
-  const now = systemClock()
-  const source = `${account} ${token} ${dataset}`
-  if (cached?.source === source && isWithin(now, cached.at, cached.at + MAX_AGE_MS)) {
-    return cached.stats
+): (() => Promise<AllCounts | undefined>) | undefined {
+  const [account, token, dataset] = VARIABLES.map((name) => env[name])
+  if (!account || !token || !dataset) return undefined
+  const url = `https://api.cloudflare.com/client/v4/accounts/${encodeURIComponent(account)}/analytics_engine/sql`
+  const headers = { authorization: `Bearer ${token}` }
+  const query = async (sql: string) =>
+    rowsOf(await post({ url, headers, body: sql, timeoutMs: TIMEOUT_MS, fetcher }))
+  const readNow = (now: number) =>
+    Promise.resolve()
+      .then(() => read(tableOf(dataset), now, query))
+      .catch((error: Error) => {
+        tell(`The counts of all isolates cannot be read: ${error.message}`)
+        return undefined
+      })
+  let last: { at: number; counts: Promise<AllCounts | undefined> } | undefined
+  return () => {
+    const now = Date.now()
+    if (!last || !isWithin(now, last.at, last.at + MAX_AGE_MS)) {
+      last = { at: now, counts: readNow(now) }
+    }
+    return last.counts
   }
-  let stats: Stats | undefined
-  try {
-    stats = await read(tableOf(dataset), now, async (sql) => {
-      const url = `https://api.cloudflare.com/client/v4/accounts/${encodeURIComponent(account)}/analytics_engine/sql`
-      const headers = { authorization: `Bearer ${token}` }
-      return rowsOf(await post({ url, headers, body: sql, timeoutMs: TIMEOUT_MS, fetcher }))
-    })
-  } catch (error) {
-    const { code = 'internal', message = '' } = error as Partial<ReportError>
-    log('analytics-unread', code, `cannot read the Analytics Engine: ${message}`)
-  }
-  cached = { source, at: now, stats }
-  return stats
 }
 
-/** The name of a dataset in SQL. It comes from a variable of the Worker, not from a client. @throws {ReportError} */
+/** The name of a dataset in SQL. It comes from a variable of the command, not from a client. @throws {ReportError} */
 function tableOf(dataset: string): string {
   if (/^[a-z_]\w*$/i.test(dataset)) return dataset
   if (/^[\w.-]+$/.test(dataset)) return `"${dataset}"`
@@ -97,7 +92,7 @@ async function read(
   table: string,
   now: number,
   query: (sql: string) => Promise<AnalyticsRow[]>,
-): Promise<Stats> {
+): Promise<AllCounts> {
   const from = now - (now % DAY_MS)
   const firstSlot = now - (now % SLOT_MS) - SLOTS_MS
   const ask = (part: AnalyticsQuery) => query(select(table, part))
@@ -108,8 +103,6 @@ async function read(
   ])
   const series = totals.filter(({ kind }) => kind === 'decisions').flatMap(seriesOf)
   return {
-    v: 1,
-    source: 'analytics-engine',
     now,
     total: {
       from,
@@ -119,11 +112,9 @@ async function read(
       store: storeUsageOf(totals.filter(({ kind }) => kind === 'store')),
     },
     slots: slotsOf(slots),
-    circuit: 'closed',
     fallbacks: series
       .filter(({ outcome }) => outcome === 'store-error')
       .reduce((sum, { decisions }) => sum + decisions, 0),
-    dropped: {},
   }
 }
 

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { analyticsSink, dataPointsOf } from '../../../../src/features/observe/analytics.ts'
-import { readAnalytics } from '../../../../src/features/observe/analytics-read.ts'
-import type { Counts } from '../../../../src/features/observe/report.ts'
-import { type AnalyticsEngine, startAnalyticsEngine } from '../../../support/analytics-engine.ts'
-import { noCounts, observedCounts, oneSeries } from '../../../support/observed-counts.ts'
+import { type AllCounts, analyticsReader } from '../../cli/dashboard/analytics.ts'
+import { analyticsSink, dataPointsOf } from '../../src/features/observe/analytics.ts'
+import type { Counts } from '../../src/features/observe/report.ts'
+import { type AnalyticsEngine, startAnalyticsEngine } from '../support/analytics-engine.ts'
+import { noCounts, observedCounts, oneSeries } from '../support/observed-counts.ts'
 
 const NOON = Date.UTC(2026, 10, 20, 12, 0, 5)
 
@@ -18,10 +18,12 @@ afterEach(async () => {
   await engine.stop()
 })
 
-const log = vi.fn()
-beforeEach(() => log.mockClear())
-
-const read = () => readAnalytics(engine.env, log, engine.fetcher)
+const tell = vi.fn()
+let read: () => Promise<AllCounts | undefined>
+beforeEach(() => {
+  tell.mockClear()
+  read = analyticsReader(engine.env, tell, engine.fetcher)!
+})
 
 /** An isolate flushes counts. */
 async function flush(counts: Counts) {
@@ -41,8 +43,6 @@ describe('the counts of all isolates', () => {
         ]),
       )
     expect(await read()).toEqual({
-      v: 1,
-      source: 'analytics-engine',
       now: NOON,
       total: {
         from: Date.UTC(2026, 10, 20),
@@ -57,11 +57,9 @@ describe('the counts of all isolates', () => {
         },
       },
       slots: [{ from: NOON - 5000, to: NOON + 5000, series: series.map(twice) }],
-      circuit: 'closed',
       fallbacks: 0,
-      dropped: {},
     })
-    expect(log).not.toHaveBeenCalled()
+    expect(tell).not.toHaveBeenCalled()
   })
 
   test('A dataset without points has no counts.', async () => {
@@ -179,37 +177,23 @@ describe('the cache', () => {
     expect(engine.queries).toHaveLength(6)
   })
 
-  test('A failure is kept for 15 seconds and logged once.', async () => {
+  test('A failure is kept for 15 seconds and told once.', async () => {
     engine.answer = (response) => response.writeHead(500).end()
     expect(await read()).toBeUndefined()
     engine.answer = undefined
     expect(await read()).toBeUndefined()
-    expect(log).toHaveBeenCalledTimes(1)
+    expect(tell).toHaveBeenCalledTimes(1)
     vi.setSystemTime(NOON + 15_000)
     expect(await read()).toBeDefined()
-  })
-
-  test('Another dataset has another result.', async () => {
-    const other = await startAnalyticsEngine('another-dataset')
-    try {
-      await flush(observedCounts())
-      expect((await read())!.total.series).toHaveLength(3)
-      const result = await readAnalytics(other.env, log, other.fetcher)
-      expect(result!.total.series).toEqual([])
-      expect(other.queries[0]).toContain('FROM "another-dataset"')
-    } finally {
-      await other.stop()
-    }
   })
 })
 
 describe('a read that fails', () => {
   test.each(['CLOUDFLARE_ACCOUNT_ID', 'CLOUDFLARE_API_TOKEN', 'SLUICE_ANALYTICS_DATASET'])(
     'Without %s nothing is read.',
-    async (name) => {
+    (name) => {
       const env = { ...engine.env, [name]: undefined }
-      expect(await readAnalytics(env, log, engine.fetcher)).toBeUndefined()
-      expect(engine.queries).toEqual([])
+      expect(analyticsReader(env, tell, engine.fetcher)).toBeUndefined()
     },
   )
 
@@ -217,31 +201,27 @@ describe('a read that fails', () => {
     'The dataset name "%s" is not put into a query.',
     async (SLUICE_ANALYTICS_DATASET) => {
       const env = { ...engine.env, SLUICE_ANALYTICS_DATASET }
-      expect(await readAnalytics(env, log, engine.fetcher)).toBeUndefined()
+      expect(await analyticsReader(env, tell, engine.fetcher)!()).toBeUndefined()
       expect(engine.queries).toEqual([])
-      expect(log.mock.lastCall![2]).toContain('SLUICE_ANALYTICS_DATASET: expected letters')
+      expect(tell.mock.lastCall![0]).toContain('SLUICE_ANALYTICS_DATASET: expected letters')
     },
   )
 
   test.each([
-    [403, '', 'bad-status', 'the server answered 403'],
-    [200, '<html>', 'bad-reply', 'the answer has no rows'],
-    [200, '{"data":{}}', 'bad-reply', 'the answer has no rows'],
-    [200, 'null', 'bad-reply', 'the answer has no rows'],
-  ])('The answer %i "%s" is logged as %s.', async (status, body, code, message) => {
+    [403, '', 'the server answered 403'],
+    [200, '<html>', 'the answer has no rows'],
+    [200, '{"data":{}}', 'the answer has no rows'],
+    [200, 'null', 'the answer has no rows'],
+  ])('The answer %i "%s" is told: %s.', async (status, body, message) => {
     engine.answer = (response) => response.writeHead(status).end(body)
     expect(await read()).toBeUndefined()
-    expect(log).toHaveBeenCalledWith(
-      'analytics-unread',
-      code,
-      `cannot read the Analytics Engine: ${message}`,
-    )
+    expect(tell).toHaveBeenCalledWith(`The counts of all isolates cannot be read: ${message}`)
   })
 
   test('A redirect is not followed, because the request has a token.', async () => {
     engine.answer = (response) => response.writeHead(307, { location: '/elsewhere' }).end()
     expect(await read()).toBeUndefined()
-    expect(log.mock.lastCall![2]).toMatch(/the server answered 307$/)
+    expect(tell.mock.lastCall![0]).toMatch(/the server answered 307$/)
   })
 
   test('An API that hangs is given up after the deadline.', async () => {
@@ -250,7 +230,7 @@ describe('a read that fails', () => {
     engine.answer = () => {}
     expect(await read()).toBeUndefined()
     expect(deadline).toHaveBeenCalledWith(5000)
-    expect(log.mock.lastCall![1]).toBe('timeout')
+    expect(tell.mock.lastCall![0]).toMatch(/did not answer within 5000 ms$/)
   })
 
   test('Rows of unexpected values have no effect.', async () => {
@@ -262,9 +242,9 @@ describe('a read that fails', () => {
     expect(slots).toEqual([])
   })
 
-  test('The log has neither the token nor the answer.', async () => {
+  test('The message has neither the token nor the answer.', async () => {
     engine.answer = (response) => response.writeHead(400).end('secret-answer')
     await read()
-    expect(JSON.stringify(log.mock.calls)).not.toMatch(/secret/)
+    expect(JSON.stringify(tell.mock.calls)).not.toMatch(/secret/)
   })
 })
