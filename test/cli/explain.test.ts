@@ -55,8 +55,8 @@ afterAll(() => configs.remove())
 
 describe('sluice explain', () => {
   test('sluice explain shows the policies of the shipped configuration that apply to a login.', async () => {
-    const args = 'run --silent explain -- --method POST --path /login --ip 203.0.113.7'
-    expect(await run('npm', args.split(' '))).toEqual({
+    const args = 'cli/main.ts explain --method POST --path /login --ip 203.0.113.7'
+    expect(await run(process.execPath, args.split(' '))).toEqual({
       code: 0,
       stderr: '',
       stdout: `POST https://www.example.com/login from 203.0.113.7
