@@ -24,7 +24,7 @@ function fieldsIn(value: unknown, path: Path): [field: string, path: Path][] {
 
 /** Finds what reads a hidden field, which never has a value. */
 export const hiddenIn = (options: object): ConfigProblem[] =>
-  ['policies', 'allow', 'deny', 'apiKeys', 'clientAddress']
+  ['policies', 'allow', 'deny', 'apiKeys', 'clientAddress', 'shield']
     .flatMap((part) => fieldsIn((options as Record<string, unknown>)[part], [part]))
     .filter(([field]) => isHidden(field))
     .map(([, path]) =>

@@ -4,6 +4,7 @@ import type { PolicyOptions } from '../../../../src/core/config/options.ts'
 import { bodies } from '../../../../src/features/bodies/index.ts'
 import { distinct } from '../../../../src/features/distinct/index.ts'
 import { plans } from '../../../../src/features/plans/index.ts'
+import { shield } from '../../../../src/features/shield/index.ts'
 import { rateLimitProxy } from '../../../../src/hosts/node/next.ts'
 import { configOf, type Options, useDatabase } from '../../../support/node-servers.ts'
 
@@ -133,12 +134,18 @@ const ways: [path: string, (source: 'header' | 'query', name: string) => Partial
     'apiKeys.from',
     (source, name) => ({ ...own({ key: 'api-key' }), apiKeys: { from: `${source}:${name}` } }),
   ],
+  [
+    'shield.key',
+    (source, name) => ({
+      shield: { binding: 'RL', limit: 9, period: '10s', key: `${source}:${name}` },
+    }),
+  ],
 ]
 const own = (more: Partial<PolicyOptions>) => ({ policies: [{ ...policy, ...more }] })
 const match = (condition: PolicyOptions['match']) => own({ match: condition })
 const create = (more: Partial<Options>) => () =>
   rateLimitProxy(
-    configOf({ clientAddress, policies: [policy], use: [plans(), distinct()], ...more }),
+    configOf({ clientAddress, policies: [policy], use: [plans(), distinct(), shield()], ...more }),
   )
 
 test.each(ways)(
