@@ -2,7 +2,7 @@ import { SLOTS, slotOf } from 'sluice-upstash-bridge'
 import { lastingScript } from '../../cli/replay/decide/lasting-script.ts'
 import { StoreError } from '../../src/core/base/errors.ts'
 import type { Store, StoreRequest } from '../../src/core/connection/store.ts'
-import { callOf, pack, repliesOf } from '../../src/core/connection/upstash/pack.ts'
+import { callOf, divided, pack, replyOf } from '../../src/core/connection/upstash/pack.ts'
 import { keysOf } from '../../src/core/connection/upstash/script.ts'
 import { codec } from '../../src/features/script-parts.ts'
 import type { BenchServer } from '../server.ts'
@@ -64,7 +64,7 @@ export function createDatabase(server: BenchServer, time: VirtualTime, masters =
     await promise
     const replies = await Promise.all(answers)
     const answered = packs.flatMap((one, index) =>
-      repliesOf(one, replies[index] as number[], codec),
+      divided(one, replyOf(one, replies[index], codec)),
     )
     const places = [...slots.values()].flat()
     return lists.map((_, index) => answered[places.indexOf(index)]!)

@@ -3,12 +3,13 @@
 import type { StoreError } from '../../src/core/base/errors.ts'
 import type { PolicyOptions } from '../../src/core/config/options.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
-import type { HoldRule } from '../../src/core/connection/connection.ts'
-import { stackOn } from '../../src/core/create.ts'
+import { connect, type HoldRule } from '../../src/core/connection/connection.ts'
+import { withDeadline } from '../../src/core/connection/deadline.ts'
 import { decideEach } from '../../src/core/decide/decide.ts'
 import { createDenialCache } from '../../src/core/decide/denial-cache.ts'
 import type { LimiterParts } from '../../src/core/decide/question.ts'
 import { plainSubjects } from '../../src/core/decide/subject.ts'
+import { withFallback } from '../../src/core/fallback/fallback.ts'
 import { createLocalStore } from '../../src/core/fallback/local.ts'
 import { stagesOf } from '../../src/core/feature.ts'
 import type { Matched } from '../../src/core/program/match.ts'
@@ -185,7 +186,9 @@ function createIsolates(
       throw error
     }
     const fallback = { local: createLocalStore(), denialCache: cache, onStoreError, onRefund() {} }
-    const { store } = stackOn(far, config, log, stages, fallback, { later, hold })
+    const connection = connect(far, { batching: config.batching, later, hold, onOpen: log })
+    const layered = stages.layer?.(connection) ?? connection
+    const store = withFallback(withDeadline(layered), fallback)
     return { store, nameSubject, denialCache: cache, onStoreError }
   })
   const waitUntil = () => {}

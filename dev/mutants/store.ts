@@ -142,8 +142,8 @@ export const storeMutants: Mutant[] = [
 
   pack(
     'the second pack has the key of the first one',
-    'packs.length > 0 ? withSuffix',
-    'packs.length > 9 ? withSuffix',
+    'index > 0 ? withSuffix',
+    'index > 9 ? withSuffix',
     'pack',
   ),
   pack(
@@ -167,8 +167,8 @@ export const storeMutants: Mutant[] = [
   ),
   pack(
     'each list gets the states of the lists after it',
-    'states.slice(next - list.length, next)',
-    'states.slice(next - list.length)',
+    'all.slice(next - length, next)',
+    'all.slice(next - length)',
     'pack',
   ),
   pack('unpacked lists share an idempotency key', '{index + 1}', '{1}', 'pack'),

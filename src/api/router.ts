@@ -3,10 +3,12 @@ import type { Limiter } from '../core/create.ts'
 import { decideEach } from '../core/decide/decide.ts'
 import type { LimiterParts } from '../core/decide/question.ts'
 import type { ApiRuntime, Caller, Endpoint } from '../core/endpoint.ts'
+import { withCors } from '../core/respond/cors.ts'
 import { jsonAnswer, problem, refusal, withDecisionFields } from '../core/respond/response.ts'
 import { callerOf, isOpen, tokenOf } from './caller.ts'
 import { decide } from './decide.ts'
 import { auth } from './forward-auth.ts'
+import { createHealth } from './health.ts'
 import { operate } from './operate.ts'
 import { listPolicies } from './policies.ts'
 import { refund } from './refund.ts'
@@ -28,12 +30,39 @@ const endpoints: Endpoint[] = [
 ]
 
 /**
+ * Creates the router of the paths under `/_sluice/`: health, readiness and the decision API. Each answer has the fields that let pages of
+ * another origin read it.
+ * @param openapi as of `createApi`
+ * @returns `undefined` for other paths
+ */
+export function createRouter(limiter: Limiter, openapi?: object) {
+  const { health, ready } = createHealth(limiter)
+  const api = createApi(limiter, openapi)
+  /** @param missingOrigin returns why requests cannot be forwarded. Defaults to no reason */
+  return async (
+    request: Request,
+    path: string,
+    runtime: ApiRuntime,
+    missingOrigin: () => string | undefined = () => undefined,
+  ): Promise<Response | undefined> => {
+    const isRead = request.method === 'GET' || request.method === 'HEAD'
+    const answer =
+      isRead && path === '/_sluice/health'
+        ? health(runtime.env, missingOrigin())
+        : isRead && path === '/_sluice/ready'
+          ? await ready(request, runtime, missingOrigin())
+          : await api(request, path, runtime)
+    return answer && withCors(answer, limiter.config, request.headers.get('origin'))
+  }
+}
+
+/**
  * Creates the decision API, for services that do not run behind the Worker (docs/reference/decision-api.md). Its endpoints exist only
  * if the Worker's environment has a token for them.
  * @param openapi the answer of `GET /openapi.json`; without it the path does not exist
  * @returns `undefined` for other paths
  */
-export function createApi({ config, rulesOf, partsOf, log, stages }: Limiter, openapi?: object) {
+function createApi({ config, rulesOf, partsOf, log, stages }: Limiter, openapi?: object) {
   const all = [...endpoints, ...(stages.endpoints ?? [])]
   return async (
     request: Request,

@@ -5,7 +5,7 @@ import type { OwnStore } from './base/commands.ts'
 import { createLog, type Log } from './base/log.ts'
 import { type Lack, parseFor } from './config/host.ts'
 import type { Config } from './config/parse.ts'
-import { type ConnectionOptions, connect } from './connection/connection.ts'
+import { connect } from './connection/connection.ts'
 import { withDeadline } from './connection/deadline.ts'
 import type { OnRefund, Store } from './connection/store.ts'
 import type { ScriptPart } from './connection/upstash/part.ts'
@@ -89,28 +89,29 @@ function createRules(
     : () => own
 }
 
-/**
- * Stacks the layers on the store. From the outside in: fallback, deadline, those of features, connection.
- * @param simulated for simulations only
- * @param database for the stage `watch`
- */
-export function stackOn(
-  upstash: Store,
-  { batching }: Pick<Config, 'batching'>,
-  log: Log,
-  { layer, watch }: Stages,
-  fallback: FallbackOptions,
-  simulated: Pick<ConnectionOptions, 'later' | 'hold'> = {},
-  database: WatchedDatabase = {},
+/** What the layers of a store need. */
+interface Stack {
+  batching: boolean
+  log: Log
+  layer: Stages['layer'] | undefined
+  watch: Stages['watch'] | undefined
+  fallback: FallbackOptions
+  /** For the stage `watch`. */
+  watched: WatchedDatabase
+}
+
+/** Stacks the layers on the store. From the outside in: fallback, deadline, those of features, connection. */
+function stackOn(
+  store: Store,
+  { batching, log, layer, watch, fallback, watched }: Stack,
 ): Database {
-  const connection = connect(upstash, {
+  const connection = connect(store, {
     batching,
-    ...simulated,
     onOpen: (code) => log('breaker-opened', code, 'circuit open: calls fail for a while'),
     onClose: (openMs) => log('breaker-closed', '', `circuit closed: it was open for ${openMs} ms`),
   })
   const layered = layer ? layer(connection) : connection
-  const bounded = withDeadline(watch ? watch(layered, database) : layered)
+  const bounded = withDeadline(watch ? watch(layered, watched) : layered)
   return { store: withFallback(bounded, fallback), isOpen: connection.isOpen }
 }
 
@@ -122,9 +123,9 @@ export function createParts(
 ): (env: Bindings) => DeployedParts {
   // Durable Objects replace the database and its batching.
   const own = config.store?.own as OwnStore<Store> | undefined
-  const all = { ...config, ...stages, ...own }
-  const { clock, namespace, hashKeys, observer, wrap, spread, lua, waiting, nameValues } = all
-  const { askShield } = stages
+  const { clock, namespace, hashKeys } = config
+  const { askShield, layer, lua, nameValues, observer, waiting, watch, wrap } = stages
+  const { batching = config.batching, spread = stages.spread } = own ?? {}
   const onStoreError: LimiterParts['onStoreError'] = ({ code, message }) => {
     if (code !== 'circuit-open') log('store-error', code, message) // `breaker-opened` is already logged
   }
@@ -147,7 +148,8 @@ export function createParts(
       own?.create(env, config) ??
       createUpstashStore({ ...found, clock, namespace, lua, onReload, observer })
     const wrapped = wrap ? wrap(upstash as UpstashStore) : upstash
-    const database = stackOn(wrapped, all, log, all, fallback, {}, { ...found, observer })
+    const watched = { ...found, observer }
+    const database = stackOn(wrapped, { batching, log, layer, watch, fallback, watched })
     const store = spread ? spread(database.store, onRefund) : database.store
     const hash = hashedSubjects(secret)
     const nameSubject = hashKeys ? hash : plainSubjects(secret)

@@ -11,10 +11,10 @@ export interface CallInFlight {
   call: StoreCall
   /**
    * Ends the call.
-   * @param replies those of each call of the script, to each of its lists
+   * @param replies those of each call of the script
    * @param bill the number of billed commands, or from what it follows
    */
-  end: (replies: StoreResult[][], bill: number | Bill) => void
+  end: (replies: StoreResult[], bill: number | Bill) => void
 }
 
 /** From what the bill of scripts follows. */

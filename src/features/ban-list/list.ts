@@ -107,7 +107,7 @@ async function run(
     return answer!.result
   } catch (error) {
     const failure = toStoreError(error)
-    observed?.end([[failure]], 0)
+    observed?.end([failure], 0)
     throw failure
   }
 }

@@ -58,7 +58,7 @@ export function bySlot(upstash: UpstashStore): Store {
         lists: indexes.map((index) => lists[index]!),
         ...inSlot(idempotency, lists[indexes[0]!]!),
       }))
-      const answers = await upstash.decidePacks(packs, options)
+      const answers = await upstash.decideGroups(packs, options)
       const replies: StoreResult[] = []
       groups.flat().forEach((index, at) => {
         replies[index] = answers[at]!

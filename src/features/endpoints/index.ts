@@ -1,9 +1,7 @@
 /** `sluice/endpoints`: health, counts and the decision API in an app. */
-import { createHealth } from '../../api/health.ts'
 import { apiLua } from '../../api/lua.ts'
-import { createApi } from '../../api/router.ts'
-import type { Feature, Limiter, PathHandler } from '../../core/feature.ts'
-import { withCors } from '../../core/respond/cors.ts'
+import { createRouter } from '../../api/router.ts'
+import type { Feature } from '../../core/feature.ts'
 
 /** Options of `endpoints`. */
 export interface EndpointsOptions {
@@ -26,34 +24,15 @@ export interface EndpointsOptions {
 export const endpoints = ({ openapi }: EndpointsOptions = {}): Feature => ({
   name: 'endpoints',
   compile() {
-    let serve: PathHandler | undefined
+    let route: ReturnType<typeof createRouter> | undefined
     return {
       lua: apiLua,
       handlers: [
         (path, request, runtime, limiter) => {
-          serve ??= createEndpoints(limiter, openapi)
-          return serve(path, request, runtime, limiter)
+          route ??= createRouter(limiter, openapi)
+          return route(request, path, { ...runtime, contextOf: async (described) => described })
         },
       ],
     }
   },
 })
-
-function createEndpoints(limiter: Limiter, openapi: object | undefined): PathHandler {
-  const { config } = limiter
-  const api = createApi(limiter, openapi)
-  const { health, ready } = createHealth(limiter)
-  return async (path, request, runtime) => {
-    const isRead = request.method === 'GET' || request.method === 'HEAD'
-    const answer =
-      path === '/_sluice/health' && isRead
-        ? health(runtime.env, undefined)
-        : path === '/_sluice/ready' && isRead
-          ? await ready(request, runtime, undefined)
-          : await api(request, path, {
-              ...runtime,
-              contextOf: async (described) => described,
-            })
-    return answer && withCors(answer, config, request.headers.get('origin'))
-  }
-}

@@ -32,7 +32,7 @@ const FOR_REQUESTS = new Set<StoreRequest['mode']>(['take', 'follow', 'refund', 
 
 /** True for a call that is sent for requests: their decisions, refunds and releases. */
 export const isForRequests = (sent: Pack[]): boolean =>
-  sent.some(({ lists }) => lists.some((list) => list.some(({ mode }) => FOR_REQUESTS.has(mode))))
+  sent.some(({ requests }) => requests.some(({ mode }) => FOR_REQUESTS.has(mode)))
 
 /**
  * Begins to measure a call.
@@ -46,7 +46,7 @@ export function beginCall(
 ): CallInFlight {
   const startedAt = clock()
   let lists = 0
-  for (const one of sent) lists += one.lists.length
+  for (const { lengths } of sent) lists += lengths?.length ?? 1
   const call: StoreCall = { ms: 0, billedCommands: 0, lists }
   return {
     call,
@@ -62,8 +62,8 @@ export function beginCall(
 }
 
 /** The error of a failed call. A lost script, after which the call is repeated, and an idempotency key of another call are no failures. */
-function failureOf(replies: StoreResult[][]): StoreErrorCode | undefined {
-  const first = replies[0]?.[0]
+function failureOf(replies: StoreResult[]): StoreErrorCode | undefined {
+  const [first] = replies
   if (!(first instanceof StoreError)) return undefined
   if (
     first.cause === 'NOSCRIPT' ||
@@ -71,5 +71,5 @@ function failureOf(replies: StoreResult[][]): StoreErrorCode | undefined {
     first.code === 'idempotency-conflict'
   )
     return undefined
-  return replies.flat().every((answer) => answer instanceof StoreError) ? first.code : undefined
+  return replies.every((answer) => answer instanceof StoreError) ? first.code : undefined
 }

@@ -2,9 +2,8 @@ import type { Context } from 'hono'
 import { Hono } from 'hono/tiny'
 import { isOpen } from '../../api/caller.ts'
 import { ENVOY } from '../../api/forwarded.ts'
-import { createHealth } from '../../api/health.ts'
 import { apiLua } from '../../api/lua.ts'
-import { createApi, KEYS } from '../../api/router.ts'
+import { createRouter, KEYS } from '../../api/router.ts'
 import type { Bindings } from '../../core/base/bindings.ts'
 import { ConfigError } from '../../core/base/errors.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
@@ -95,7 +94,6 @@ export function createGateway(
     },
   })
 
-  const { health, ready } = createHealth(limiter)
   /** A Worker that only serves the decision API needs no origin. */
   const missingOrigin = ({ env, req }: Context) => {
     const origin = env?.ORIGIN ?? configured
@@ -103,17 +101,16 @@ export function createGateway(
       ? undefined
       : originProblem(origin, req.raw)
   }
-  app.get('/_sluice/health', (c) => health(runtimeOf(c).env, missingOrigin(c)))
-  app.get('/_sluice/ready', (c) => ready(c.req.raw, runtimeOf(c), missingOrigin(c)))
-  const api = createApi(limiter, openapi)
+  const route = createRouter(limiter, openapi)
   let lastValidOrigin: string | undefined
   app.all('/_sluice/*', async (c) => {
-    const answer = await api(c.req.raw, c.req.path, {
-      ...runtimeOf(c),
-      contextOf: (request) => contextOf(request, c),
-    })
+    const { raw, path } = c.req
+    const runtime = runtimeOf(c)
+    const described = { ...runtime, contextOf: (request: Request) => contextOf(request, c) }
+    const answer = await route(raw, path, described, () => missingOrigin(c))
+    if (answer) return answer
     const reserved = { title: 'Not Found', detail: 'Paths under /_sluice/ are reserved.' }
-    const own = answer ?? (await handle(limiter, c.req.raw, runtimeOf(c), c.req.path))
+    const own = await handle(limiter, raw, runtime, path)
     return withOwnCors(c, own ?? problem(404, reserved))
   })
 

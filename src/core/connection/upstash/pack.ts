@@ -7,7 +7,10 @@ import { encode, keysOf, type ScriptCall } from './script.ts'
 
 /** Consecutive lists that go in one call of the script. */
 export interface Pack {
-  lists: StoreRequest[][]
+  /** Those of all lists. */
+  requests: StoreRequest[]
+  /** The number of requests of each list. Absent for a single list. */
+  lengths?: number[]
   idempotency?: Idempotency | undefined
 }
 
@@ -17,8 +20,8 @@ const MAX_REQUESTS = 128
 
 /** Packs lists in order into as few packs as possible. Each further pack gets its own idempotency key. */
 export function pack(lists: StoreRequest[][], idempotency?: Idempotency): Pack[] {
-  if (surelyFits(lists)) return [{ lists: lists.map(withoutLeadingFollows), idempotency }]
-  const packs: Pack[] = []
+  if (surelyFits(lists)) return [packOf(lists, idempotency)]
+  const packs: StoreRequest[][][] = []
   let keys = new Set<string>()
   let requests = 0
   for (const list of lists) {
@@ -26,21 +29,28 @@ export function pack(lists: StoreRequest[][], idempotency?: Idempotency): Pack[]
     const newKeys = listKeys.filter((key) => !keys.has(key))
     const fits = keys.size + newKeys.length <= MAX_KEYS && requests + list.length <= MAX_REQUESTS
     if (packs.length === 0 || !fits) {
-      packs.push({
-        lists: [],
-        idempotency:
-          packs.length > 0 ? withSuffix(idempotency, `.${packs.length + 1}`) : idempotency,
-      })
+      packs.push([])
       keys = new Set(listKeys)
       requests = 0
     } else {
       for (const key of newKeys) keys.add(key)
     }
-    packs.at(-1)!.lists.push(withoutLeadingFollows(list))
+    packs.at(-1)!.push(list)
     requests += list.length
   }
-  return packs
+  return packs.map((some, index) =>
+    packOf(some, index > 0 ? withSuffix(idempotency, `.${index + 1}`) : idempotency),
+  )
 }
+
+const packOf = (lists: StoreRequest[][], idempotency: Idempotency | undefined): Pack =>
+  lists.length === 1
+    ? { requests: withoutLeadingFollows(lists[0]!), idempotency }
+    : {
+        requests: lists.flatMap(withoutLeadingFollows),
+        lengths: lists.map(({ length }) => length),
+        idempotency,
+      }
 
 /** True if one call is enough, since a limit has at most two keys. Batches are so small, and naming their keys twice takes time. */
 function surelyFits(lists: StoreRequest[][]): boolean {
@@ -53,11 +63,20 @@ function surelyFits(lists: StoreRequest[][]): boolean {
 }
 
 /** Splits a pack into one pack for each list, each with its own idempotency key. */
-export const unpack = ({ lists, idempotency }: Pack): Pack[] =>
-  lists.map((list, index) => ({
-    lists: [list],
+export const unpack = ({ requests, lengths = [], idempotency }: Pack): Pack[] =>
+  cut(requests, lengths).map((own, index) => ({
+    requests: own,
     idempotency: withSuffix(idempotency, `-${index + 1}`),
   }))
+
+/** Cuts a list into parts of these lengths. */
+function cut<T>(all: T[], lengths: number[]): T[][] {
+  let next = 0
+  return lengths.map((length) => {
+    next += length
+    return all.slice(next - length, next)
+  })
+}
 
 const withSuffix = (idempotency: Idempotency | undefined, suffix: string) =>
   idempotency && { ...idempotency, key: idempotency.key + suffix }
@@ -74,28 +93,25 @@ function withoutLeadingFollows(list: StoreRequest[]): StoreRequest[] {
  * @throws {StoreError} `internal` if a value is invalid
  */
 export const callOf = (
-  { lists, idempotency }: Pack,
+  { requests, idempotency }: Pack,
   now?: number,
   namespace?: string,
   codec?: Codec,
-): ScriptCall => encode(joined(lists), now, idempotency, namespace, codec)
+): ScriptCall => encode(requests, now, idempotency, namespace, codec)
 
-export const joined = (lists: StoreRequest[][]) => (lists.length === 1 ? lists[0]! : lists.flat())
-
-/** Divides the answer to a call into one reply for each list. */
-export function repliesOf(
-  { lists, idempotency }: Pack,
+/** Reads the answer to a call. */
+export const replyOf = (
+  { requests, idempotency }: Pack,
   answer: unknown,
   codec?: Codec,
-): StoreResult[] {
-  if (answer instanceof StoreError) return lists.map(() => answer)
-  const reply = decode(answer, joined(lists), idempotency, codec)
-  if (!reply) return lists.map(() => new StoreError('bad-reply'))
-  if (lists.length === 1) return [reply]
-  const { states, ...rest } = reply
-  let next = 0
-  return lists.map((list) => {
-    next += list.length
-    return { ...rest, states: states.slice(next - list.length, next) }
-  })
+): StoreResult =>
+  answer instanceof StoreError
+    ? answer
+    : (decode(answer, requests, idempotency, codec) ?? new StoreError('bad-reply'))
+
+/** Divides the reply to a call into one for each list. */
+export function divided({ lengths }: Pack, reply: StoreResult): StoreResult[] {
+  if (!lengths) return [reply]
+  if (reply instanceof StoreError) return lengths.map(() => reply)
+  return cut(reply.states, lengths).map((states) => ({ ...reply, states }))
 }

@@ -6,13 +6,15 @@ import { asStoreError, StoreError } from '../../base/errors.ts'
 import { isCloudflare } from '../../base/runtime.ts'
 import type { CallObserver, ScriptAnswer } from '../observed-call.ts'
 import {
+  type Idempotency,
   LATE_MS,
   type Store,
   type StoreOptions,
   type StoreReply,
+  type StoreRequest,
   type StoreResult,
 } from '../store.ts'
-import { callOf, joined, type Pack, pack, repliesOf, unpack } from './pack.ts'
+import { callOf, divided, type Pack, pack, replyOf, unpack } from './pack.ts'
 import type { Codec, ScriptPart } from './part.ts'
 import type { ScriptCall } from './script.ts'
 import { generalScript } from './script-text.ts'
@@ -48,10 +50,16 @@ export interface UpstashOptions extends UpstashDatabase {
 
 export interface UpstashStore extends Store {
   /**
-   * Decides packs in one HTTP request, each in calls of the script of its own. Never rejects: each list gets its reply or its error, in
-   * the order of the packs.
+   * Decides groups of lists in one HTTP request, each in calls of the script of its own. Never rejects: each list gets its reply or its
+   * error, in the order of the groups.
    */
-  decidePacks(packs: Pack[], options?: StoreOptions): Promise<StoreResult[]>
+  decideGroups(groups: Group[], options?: StoreOptions): Promise<StoreResult[]>
+}
+
+/** Lists that may share calls of the script. */
+interface Group {
+  lists: StoreRequest[][]
+  idempotency?: Idempotency | undefined
 }
 
 /** One command of an HTTP request: a call of the general script, or of a compiled one. */
@@ -81,7 +89,7 @@ export function createUpstashStore({
   ): StoreCommand | StoreError {
     try {
       const isGeneral = isDeclined || pack.idempotency
-      const compiled = isGeneral ? undefined : compiledCall(joined(pack.lists), now, namespace)
+      const compiled = isGeneral ? undefined : compiledCall(pack.requests, now, namespace)
       return compiled ?? { script: general, ...callOf(pack, now, namespace, codec) }
     } catch (error) {
       return asStoreError(error)
@@ -89,7 +97,7 @@ export function createUpstashStore({
   }
 
   /**
-   * Runs packs in order, in one HTTP request. Never rejects: each list gets its reply or an error.
+   * Runs packs in order, in one HTTP request. Never rejects: each one gets its reply or an error.
    * @param isResent true if the database has lost a script, or a compiled one has declined. Neither has charged anything
    * @param declined the packs that a compiled script has declined
    */
@@ -99,7 +107,7 @@ export function createUpstashStore({
     deadline: AbortSignal | undefined,
     isResent = false,
     declined: ReadonlySet<Pack> = NONE,
-  ): Promise<StoreResult[][]> {
+  ): Promise<StoreResult[]> {
     const now = options.now ?? (clock === 'edge' ? Date.now() : undefined)
     const calls: (StoreCommand | StoreError)[] = []
     for (const pack of packs) calls.push(callFor(pack, now, declined.has(pack)))
@@ -128,13 +136,13 @@ export function createUpstashStore({
     let next = 0
     let hasFailed = false
     const answers: ScriptAnswer[] = []
-    const replies: StoreResult[][] = []
+    const replies: StoreResult[] = []
     for (let index = 0; index < calls.length; index += 1) {
       const call = calls[index]!
       const answer = call instanceof StoreError ? call : answerTo(call, sent[next++]!)
       hasFailed ||= answer instanceof StoreError
       answers.push(answer)
-      replies.push(repliesOf(packs[index]!, answer, codec))
+      replies.push(replyOf(packs[index]!, answer, codec))
     }
     observed?.end(replies, { answers, sendsTime: now !== undefined })
     if (!hasFailed) return replies
@@ -160,26 +168,26 @@ export function createUpstashStore({
 
   const store: UpstashStore = {
     decide(requests, options = {}) {
-      const packs = [{ lists: [requests], idempotency: options.idempotency }]
-      return run(packs, options, deadlineOf(options)).then(onlyReply)
+      const one: Pack = { requests, idempotency: options.idempotency }
+      return run([one], options, deadlineOf(options)).then(onlyReply)
     },
 
     async decideEach(lists, options = {}) {
-      return store.decidePacks([{ lists, idempotency: options.idempotency }], options)
+      return store.decideGroups([{ lists, idempotency: options.idempotency }], options)
     },
 
-    async decidePacks(given, options = {}) {
+    async decideGroups(groups, options = {}) {
       const deadline = deadlineOf(options)
-      const packs = given.flatMap(({ lists, idempotency }) => pack(lists, idempotency))
+      const packs = groups.flatMap(({ lists, idempotency }) => pack(lists, idempotency))
       const replies = await run(packs, options, deadline)
       // One invalid list fails its whole pack before anything is charged. Send each list of such a pack by itself.
       const failed = packs.map(
-        ({ lists }, index) => lists.length > 1 && hasChargedNothing(replies[index]![0]!),
+        ({ lengths }, index) => lengths && hasChargedNothing(replies[index]!),
       )
       const alone = packs.flatMap((pack, index) => (failed[index] ? unpack(pack) : []))
-      const resent = alone.length > 0 ? (await run(alone, options, deadline)).flat() : []
-      return replies.flatMap((some, index) =>
-        failed[index] ? resent.splice(0, some.length) : some,
+      const resent = alone.length > 0 ? await run(alone, options, deadline) : []
+      return packs.flatMap((pack, index) =>
+        failed[index] ? resent.splice(0, pack.lengths!.length) : divided(pack, replies[index]!),
       )
     },
   }
@@ -191,10 +199,9 @@ const NONE: ReadonlySet<Pack> = new Set()
 /** The reply of a compiled script that has declined. A reply of null may be that of a call that has counted. */
 const DECLINED = 'declined'
 
-function onlyReply([replies]: StoreResult[][]): StoreReply {
-  const reply = replies![0]!
+function onlyReply([reply]: StoreResult[]): StoreReply {
   if (reply instanceof StoreError) throw reply
-  return reply
+  return reply!
 }
 
 const hasCause = (answer: ScriptAnswer, cause: string) =>
@@ -224,7 +231,7 @@ export function createUpstashReader({
     const sending = Promise.race([send([['get', key]], deadline), abortOf(deadline)])
     const [answer] = await sending.catch((error) => {
       const failure = toStoreError(error)
-      observed?.end([[failure]], 0)
+      observed?.end([failure], 0)
       throw failure
     })
     observed?.end([], 1)

@@ -2,7 +2,13 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { StoreError } from '../../../../src/core/base/errors.ts'
 import type { Limit, StoreRequest } from '../../../../src/core/connection/store.ts'
-import { pack, repliesOf, unpack } from '../../../../src/core/connection/upstash/pack.ts'
+import {
+  divided,
+  type Pack,
+  pack,
+  replyOf,
+  unpack,
+} from '../../../../src/core/connection/upstash/pack.ts'
 import { keysOf } from '../../../../src/core/connection/upstash/script.ts'
 
 const terms: Limit['terms'] = {
@@ -41,13 +47,17 @@ test('Lists go in as few calls as possible, each with at most 128 keys and 128 r
       const change = haveTwoKeys ? withTwoKeys : {}
       const all = numbers.map((list) => list.map((some) => request(some, 'take', change)))
       const packs = pack(all, isIdempotent ? idempotency : undefined)
-      expect(packs.flatMap(({ lists }) => lists)).toEqual(all)
+      const listsOf = ({ requests, lengths = [requests.length] }: Pack) => {
+        const rest = [...requests]
+        return lengths.map((length) => rest.splice(0, length))
+      }
+      expect(packs.flatMap(listsOf)).toEqual(all)
       const fits = (some: StoreRequest[][]) =>
         keysOf(some.flat()).length <= 128 && some.flat().length <= 128
-      packs.forEach(({ lists }, index) => {
+      packs.map(listsOf).forEach((lists, index, each) => {
         expect(lists.length).toBeGreaterThan(0)
         expect(lists.length === 1 || fits(lists)).toBe(true)
-        const next = packs[index + 1]?.lists[0]
+        const next = each[index + 1]?.[0]
         if (next) expect(fits([...lists, next])).toBe(false)
       })
       const names = packs.map(({ idempotency }) => idempotency?.key)
@@ -60,16 +70,16 @@ test('Lists go in as few calls as possible, each with at most 128 keys and 128 r
 
 test('Each list of an unpacked call has its own idempotency key.', () => {
   const [only] = pack([[request([1])], [request([2])]], idempotency)
-  expect(unpack(only!).map(({ lists, idempotency }) => [lists.length, idempotency!.key])).toEqual([
-    [1, 'k-1'],
-    [1, 'k-2'],
+  expect(unpack(only!)).toEqual([
+    { requests: [request([1])], idempotency: { ...idempotency, key: 'k-1' } },
+    { requests: [request([2])], idempotency: { ...idempotency, key: 'k-2' } },
   ])
 })
 
 test('The leading follows of a list become takes, so that they do not follow the list before.', () => {
   const modes = (...list: Exclude<StoreRequest['mode'], 'override'>[]) => {
     const [packed] = pack([[request([1])], list.map((mode) => request([2], mode))])
-    return packed!.lists[1]!.map(({ mode }) => mode)
+    return packed!.requests.slice(1).map(({ mode }) => mode)
   }
   expect(modes('follow', 'follow', 'take', 'follow')).toEqual(['take', 'take', 'take', 'follow'])
   expect(modes('peek', 'follow')).toEqual(['peek', 'follow'])
@@ -77,15 +87,16 @@ test('The leading follows of a list become takes, so that they do not follow the
 })
 
 test('An answer is divided into one reply for each list, and an error becomes the reply of each list.', () => {
-  const two = { lists: [[request([1])], [request([1]), request([2])]] }
-  const [first, second] = repliesOf(two, '9 +; -9:1:1; +9:1:1;')
+  const [two] = pack([[request([1])], [request([1]), request([2])]])
+  const repliesTo = (answer: unknown) => divided(two!, replyOf(two!, answer))
+  const [first, second] = repliesTo('9 +; -9:1:1; +9:1:1;')
   expect(first).toMatchObject({ decidedAt: 9, states: [[{ allowed: true, remaining: 1 }]] })
   expect(second).toMatchObject({
     decidedAt: 9,
     states: [[{ allowed: false, remaining: 0 }], [{ allowed: true }]],
   })
   const failure = new StoreError('timeout')
-  expect(repliesOf(two, failure)).toEqual([failure, failure])
-  const codes = repliesOf(two, '9').map((reply) => (reply as StoreError).code)
+  expect(repliesTo(failure)).toEqual([failure, failure])
+  const codes = repliesTo('9').map((reply) => (reply as StoreError).code)
   expect(codes).toEqual(['bad-reply', 'bad-reply'])
 })
