@@ -14,7 +14,6 @@ const operation = mutantsOf('src/core/decide/operate.ts', unit)
 const creation = mutantsOf('src/core/create.ts', unit)
 const live = mutantsOf('src/features/live/live.ts', 'test/unit/features/live')
 const changes = mutantsOf('src/features/overrides/documents.ts', 'test/unit/features/overrides')
-const listing = mutantsOf('src/features/overrides/documents.ts', 'test/unit/hosts')
 
 /** Mutants of `src/core/decide/`. */
 export const limiterMutants: Mutant[] = [
@@ -427,12 +426,6 @@ export const limiterMutants: Mutant[] = [
     '[list, apply, list] : [apply, list, apply]',
     '[apply, list] : [apply, list]',
     'documents',
-  ),
-  listing(
-    'lists the limit of a key that was set first',
-    'Number(one) - Number(other)',
-    'Number(other) - Number(one)',
-    'overrides',
   ),
 
   conclusion(
