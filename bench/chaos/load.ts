@@ -83,7 +83,9 @@ function send(url: string, { path, key }: Call, agent: Agent, sample: Sample): P
       response.on('end', () => {
         sample.status = response.statusCode!
         sample.decided = 'ratelimit' in response.headers
-        sample.fallback = response.headers['sluice-degraded'] as string | undefined
+        // A fallback has no numbers.
+        if (!sample.decided && [200, 429, 503].includes(sample.status))
+          sample.fallback = sample.mode
         done()
       })
       response.resume()

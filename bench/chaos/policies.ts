@@ -17,7 +17,6 @@ const names = Object.keys(algorithms) as AlgorithmName[]
 
 /** For each fallback: one path with hot keys for each algorithm, which must be exact, and one path with many keys. */
 export const config: ConfigOptions = {
-  degradedHeader: true,
   policies: modes.flatMap((onStoreError): PolicyOptions[] => [
     ...names.map(
       (algorithm): PolicyOptions => ({

@@ -165,7 +165,6 @@ export function drawConfig(draw: Draw, { has, isByDefault }: Features): Drawn {
       hashKeys: chance(0.5),
       denialCache: chance(0.7),
       batching: chance(0.7),
-      degradedHeader: maybe(0.3, () => true),
       caseSensitivePaths: maybe(0.2, () => true),
       deny: maybe(0.2, () => [{ name: 'bad', ...condition(draw) }, { ip: '203.0.113.99' }]),
       allow: maybe(0.2, () => [

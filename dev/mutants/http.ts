@@ -63,12 +63,6 @@ export const httpMutants: Mutant[] = [
     'response',
   ),
   response(
-    'names the fallback without degradedHeader',
-    'degradedHeader ? decision.fallback : undefined',
-    'decision.fallback',
-    'response',
-  ),
-  response(
     'blames the deny list for a missing key',
     'if (missing) return',
     'if (false) return',

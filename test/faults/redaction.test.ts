@@ -57,7 +57,7 @@ describe('the search for secrets', () => {
 // Readable keys are the worse case.
 describe.each(isLong ? [true, false] : [false])('output with hashKeys %s', (hashKeys) => {
   test(`With hashKeys ${hashKeys} refusals and faults of every kind are logged.`, async () => {
-    await stack.renew({ policies, hashKeys, deadline: '150ms', degradedHeader: true })
+    await stack.renew({ policies, hashKeys, deadline: '150ms' })
     for (const fault of [null, ...faults]) {
       await stack.faults.set(fault)
       await Promise.all(

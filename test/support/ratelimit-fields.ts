@@ -54,6 +54,6 @@ export function merged(
   const decision = allowed(state({ remaining }))
   const headers = parsed(set)
   const response = new Response('x', { headers: new Headers(origin) })
-  const result = withDecisionFields(response, decision, { headers, degradedHeader: false })
+  const result = withDecisionFields(response, decision, { headers })
   return Object.fromEntries(result.headers)
 }

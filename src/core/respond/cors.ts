@@ -18,7 +18,7 @@ const EXPOSE = 'Access-Control-Expose-Headers'
  */
 export function withCors(
   response: Response,
-  config: Pick<Config, 'cors' | 'headers' | 'degradedHeader'>,
+  config: Pick<Config, 'cors' | 'headers'>,
   page?: string | null,
 ): Response {
   const isAllowed = response.headers.has(ALLOW_ORIGIN)
@@ -43,10 +43,9 @@ function allowed(page: string, { cors }: Pick<Config, 'cors'>): string | undefin
   return cors.origins.includes(page) ? page : undefined
 }
 
-const fieldsOf = ({ headers, degradedHeader }: Pick<Config, 'headers' | 'degradedHeader'>) => [
+const fieldsOf = ({ headers }: Pick<Config, 'headers'>) => [
   ...headers.flatMap((set) => setOf(set).names),
   'Retry-After',
-  ...(degradedHeader ? ['Sluice-Degraded'] : []),
 ]
 
 /** Adds names to a list, unless it contains `wildcard`. Replaces a malformed list, because a browser would ignore all of it. */

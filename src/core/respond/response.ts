@@ -14,17 +14,15 @@ import { setOf } from './ratelimit-fields/sets.ts'
 export function withDecisionFields(
   response: Response,
   decision: Decision,
-  { headers: sets, degradedHeader }: Pick<Config, 'headers' | 'degradedHeader'>,
+  { headers: sets }: Pick<Config, 'headers'>,
 ): Response {
-  const fallback = degradedHeader ? decision.fallback : undefined
-  if (decision.limits.length === 0 && !fallback) return response
+  if (decision.limits.length === 0) return response
   return withChanged(response, (headers) => {
     for (const set of sets) {
       const fieldSet = setOf(set)
       const values = fieldSet.valuesFor(decision)
       if (values) merge(headers, fieldSet, values)
     }
-    if (fallback) headers.set('Sluice-Degraded', fallback)
   })
 }
 
@@ -35,20 +33,19 @@ export function withDecisionFields(
 export const withFields = (
   response: Response,
   decision: Decision,
-  config: Pick<Config, 'headers' | 'degradedHeader' | 'cors'>,
+  config: Pick<Config, 'headers' | 'cors'>,
   page?: string | null,
 ): Response => withCors(withDecisionFields(response, decision, config), config, page)
 
 /** The fields of a decision, for a response that has none yet. */
 export function decisionFields(
   decision: Decision,
-  { headers: sets, degradedHeader }: Pick<Config, 'headers' | 'degradedHeader'>,
+  { headers: sets }: Pick<Config, 'headers'>,
 ): Record<string, string> {
   const fields: Record<string, string> = {}
   for (const set of sets) {
     for (const [name, value] of setOf(set).valuesFor(decision)?.fields ?? []) fields[name] = value
   }
-  if (degradedHeader && decision.fallback) fields['Sluice-Degraded'] = decision.fallback
   return fields
 }
 

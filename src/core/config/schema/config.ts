@@ -167,8 +167,6 @@ const configFields = <Context>() => ({
   namespace: v.optional(shortName),
   /** Hashes the client in Redis keys with HMAC-SHA-256, so that they contain no personal data. With false the keys are readable. Defaults to true. */
   hashKeys: v.optional(flag, true),
-  /** Adds a header `Sluice-Degraded: allow|deny|local` to responses that a fallback decided. Defaults to false. */
-  degradedHeader: v.optional(flag, false),
   /**
    * Features beyond the core, such as `leases()` from `sluice/leases` or `observe({ to: 'log' })` from `sluice/observe`, each at most once
    * (docs/reference/configuration.md). `createGateway` has all features without parameters by default, except `cluster()` and `proxies()`. Defaults to none.

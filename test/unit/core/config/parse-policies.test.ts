@@ -59,7 +59,6 @@ describe('the policy parser', () => {
       batching: true,
       namespace: undefined,
       hashKeys: true,
-      degradedHeader: false,
       accept: [],
       originTimeoutMs: 60_000,
       deadlineMs: 300,

@@ -117,10 +117,6 @@ describe('CORS fields of a response of the origin', () => {
     expect(exposed(open, parse({ headers }))).toBe(expected)
   })
 
-  test('Sluice-Degraded is exposed with degradedHeader.', () => {
-    expect(exposed(open, parse({ degradedHeader: true }))).toBe(`${limiterFields}, Sluice-Degraded`)
-  })
-
   test('A response of the origin gets no CORS field except Access-Control-Expose-Headers.', () => {
     const response = withCors(new Response('x', { headers: open }), withCookies)
     expect(Object.fromEntries(response.headers)).toEqual({

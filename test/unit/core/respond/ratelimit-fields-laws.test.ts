@@ -110,7 +110,6 @@ test('Merged fields are legal and never less strict than the fields of the origi
       const response = new Response('x', { headers: before })
       const after = withDecisionFields(response, decision, {
         headers: parsed(headers),
-        degradedHeader: false,
       }).headers
       const origin = clientReads(before)
       const read = clientReads(after)

@@ -4,7 +4,7 @@ import type { Decision, LimitState } from '../../../../src/core/base/decision.ts
 import { refusal, withDecisionFields } from '../../../../src/core/respond/response.ts'
 import { allowed, refused, state } from '../../../support/decisions.ts'
 
-const draft11 = { headers: ['draft-11' as const], degradedHeader: false }
+const draft11 = { headers: ['draft-11' as const] }
 
 /** The fields as an independent parser of Structured Fields reads them. */
 function parsed(decision: Decision) {
@@ -53,24 +53,6 @@ describe('the RateLimit fields of a response', () => {
     expect(copy.headers.has('RateLimit')).toBe(true)
     expect(copy.headers.get('Location')).toBe('https://www.example.com/')
     expect(copy.status).toBe(302)
-  })
-})
-
-describe('the field Sluice-Degraded', () => {
-  const decision: Decision = {
-    allowed: true,
-    reason: 'store-error',
-    fallback: 'allow',
-    retryAfterMs: 0,
-    limits: [],
-  }
-  test('Sluice-Degraded names the fallback if degradedHeader is on.', () => {
-    const field = (degradedHeader: boolean) =>
-      withDecisionFields(new Response('x'), decision, { ...draft11, degradedHeader }).headers.get(
-        'Sluice-Degraded',
-      )
-    expect(field(true)).toBe('allow')
-    expect(field(false)).toBeNull()
   })
 })
 
