@@ -100,7 +100,7 @@ async function* codeIn(folder: string): AsyncGenerator<string> {
 
 /** The text without comments and type imports. */
 const plain = (text: string) =>
-  text.replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$|^import type [^;]*?from.*$/gm, '')
+  text.replace(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$|^import type [^;]*?from.*$/gm, '')
 
 const SPECIFIER = /(?:\bfrom\s*|\bimport\s*\(?\s*|\brequire\s*\(\s*)['"]([^'"]+)['"]/g
 
@@ -125,8 +125,10 @@ const bare = (path: string) => (CODE.test(path) ? path.slice(0, -extname(path).l
 /** The host whose function a file calls, with the name of the function. */
 function callIn(text: string): [keyof typeof hosts, string] | undefined {
   const specifiers = specifiersIn(text)
+  // A name in a text is no call: the file must also import it, or call it as a member.
   const calls = (name: string) =>
-    new RegExp(`\\b${name}(?=\\s*(<[^()]{0,300}>)?\\s*\\(| as )`).test(text)
+    new RegExp(`\\b${name}(?=\\s*[<(]| as )`).test(text) &&
+    new RegExp(`\\.${name}\\b|\\b${name}\\b[^'"()]*(from|=[^'"()]*\\()\\s*['"]sluice`).test(text)
   if (calls('createGateway')) return ['gateway', 'createGateway']
   if (calls('rateLimitProxy')) return ['next', 'rateLimitProxy']
   if (calls('fastifyRateLimiter')) return ['node', 'fastifyRateLimiter']

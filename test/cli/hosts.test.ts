@@ -230,6 +230,28 @@ describe('the host of a project', () => {
       { 'app.ts': from('rateLimiter').replace('rateLimiter(', 'rateLimiter<{ Bindings: Env }>(') },
     ],
     [
+      'with a type argument that has brackets',
+      {
+        'app.ts': from('rateLimiter').replace(
+          'rateLimiter(',
+          'rateLimiter<{ Variables: { user: (name: string) => void } }>(',
+        ),
+      },
+    ],
+    [
+      'with a namespace',
+      {
+        'app.ts':
+          "import * as sluice from 'sluice'\nimport config from './sluice.config'\napp.use(sluice.rateLimiter(config))\n",
+      },
+    ],
+    [
+      'and names createGateway in a text and behind code',
+      {
+        'app.ts': `${from('rateLimiter')}console.log('not createGateway(config)') // nor createGateway(config)\n`,
+      },
+    ],
+    [
       'through another file',
       {
         'src/limits.ts':
