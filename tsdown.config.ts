@@ -19,7 +19,7 @@ const entries = {
   bans: 'src/features/bans/index.ts',
   'ban-list': 'src/features/ban-list/index.ts',
   leases: 'src/features/leases/index.ts',
-  outbound: 'src/features/outbound/index.ts',
+  outbound: 'src/outbound/index.ts',
   live: 'src/features/live/index.ts',
   overrides: 'src/features/overrides/index.ts',
   jitter: 'src/features/jitter/index.ts',

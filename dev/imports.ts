@@ -135,20 +135,6 @@ const rooms: Record<string, Room> = {
     rooms: ['core', ...core('base', 'config', 'connection', 'program', 'decide')],
   },
   'features/sliding-log': { rooms: ['core', ...core('config', 'connection')] },
-  'features/outbound': {
-    rooms: [
-      'core',
-      ...core('base', 'config', 'connection', 'request', 'program', 'decide'),
-      'hosts/app',
-      'features/concurrency',
-      'features/sliding-log',
-      // Calls wait in lines, a cooldown is a ban, and a lower limit of the other side is one of an operator.
-      'features/turns',
-      'features/bans',
-      'features/overrides',
-    ],
-    packages: ['valibot', 'structured-headers'],
-  },
   'features/turns': {
     rooms: [
       'core',
@@ -187,6 +173,20 @@ const rooms: Record<string, Room> = {
   'features/endpoints': { rooms: ['core', ...core('base', 'config', 'respond'), 'api'] },
   'features/verify': {
     rooms: ['core', ...core('base', 'config', 'request', 'program', 'decide', 'respond')],
+  },
+  outbound: {
+    rooms: [
+      'core',
+      ...core('base', 'config', 'connection', 'request', 'program', 'decide'),
+      'hosts/app',
+      'features/concurrency',
+      'features/sliding-log',
+      // Calls wait in lines, a cooldown is a ban, and a lower limit of the other side is one of an operator.
+      'features/turns',
+      'features/bans',
+      'features/overrides',
+    ],
+    packages: ['valibot', 'structured-headers'],
   },
   testing: {
     rooms: core('base'),

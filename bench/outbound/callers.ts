@@ -1,7 +1,7 @@
 /** A process with 16 callers of one origin, through one of the contenders. bench/outbound.ts starts four. */
 import Bottleneck from 'bottleneck'
 import pLimit from 'p-limit'
-import { outbound } from '../../src/features/outbound/index.ts'
+import { outbound } from '../../src/outbound/index.ts'
 
 const { ORIGIN = '', CONTENDER, UNTIL } = process.env
 const CALLERS = 16

@@ -1,23 +1,24 @@
 import { type Mutant, mutantsOf } from './mutant.ts'
 
-const call = mutantsOf('src/features/outbound/outbound.ts', 'test/unit/features/outbound')
-const cooldowns = mutantsOf('src/features/outbound/cooldowns.ts', 'test/unit/features/outbound')
-const queue = mutantsOf('src/features/outbound/slot-queue.ts', 'test/unit/features/outbound')
-const sending = mutantsOf('src/features/outbound/sending.ts', 'test/unit/features/outbound')
-const learner = mutantsOf('src/features/outbound/learner.ts', 'test/unit/features/outbound')
-const options = mutantsOf('src/features/outbound/options.ts', 'test/unit/features/outbound')
+const call = mutantsOf('src/outbound/outbound.ts', 'test/unit/outbound')
+const cooldowns = mutantsOf('src/outbound/cooldowns.ts', 'test/unit/outbound')
+const turn = mutantsOf('src/outbound/turns.ts', 'test/unit/outbound')
+const queue = mutantsOf('src/outbound/slot-queue.ts', 'test/unit/outbound')
+const sending = mutantsOf('src/outbound/sending.ts', 'test/unit/outbound')
+const learner = mutantsOf('src/outbound/learner.ts', 'test/unit/outbound')
+const options = mutantsOf('src/outbound/options.ts', 'test/unit/outbound')
 const wait = mutantsOf('src/core/base/foreign-wait.ts', 'test/unit/core/base')
-const reports = mutantsOf('src/features/outbound/reports.ts', 'test/unit/features/outbound')
+const reports = mutantsOf('src/outbound/reports.ts', 'test/unit/outbound')
 
 /** Faults in the turns of outbound calls. */
 export const turnsMutants: Mutant[] = [
-  call(
+  turn(
     'a call does not know of a cooldown',
     'first!.penalty = cooldown',
     'void cooldown',
     'outbound',
   ),
-  call(
+  learner(
     'reports at once are each charged',
     'sentAt === undefined || learning.has(subject!)',
     'sentAt === undefined',
@@ -35,7 +36,7 @@ export const turnsMutants: Mutant[] = [
     'note(limit)',
     'fallback',
   ),
-  call(
+  turn(
     'an attempt waits as long as the first one',
     'found.waitMs = Math.max(0, untilMs - Date.now())',
     'found.waitMs = waitMs',
@@ -43,8 +44,20 @@ export const turnsMutants: Mutant[] = [
   ),
   queue(
     'a release wakes no call',
-    'this.#queues.get(nameOf(limit))?.[0]?.wake()',
-    'this.#queues.get(nameOf(limit))',
+    'this.#queues.of(nameOf(limit))[0]?.wake()',
+    'this.#queues.of(nameOf(limit))[0]',
+    'outbound',
+  ),
+  queue(
+    'a call waits for one that was cancelled',
+    '(isFirst() || Date.now() >= untilMs ? resolve() : look(LOOK_MS))',
+    '(Date.now() >= untilMs ? resolve() : look(LOOK_MS))',
+    'slot-queue',
+  ),
+  call(
+    'a call without a response is settled as one with the status 500',
+    'settled?.now() //',
+    'settled?.now({ status: 500, headers: new Headers() }) //',
     'outbound',
   ),
   call(

@@ -1,7 +1,7 @@
 /** The guides of outbound calls: their options are valid, and do what the pages say. */
 import { expect, test } from 'vitest'
 import { bodies } from '../../src/features/bodies/index.ts'
-import { type Outbound, outbound } from '../../src/features/outbound/index.ts'
+import { type Outbound, outbound } from '../../src/outbound/index.ts'
 import { otherSide, useOutbound } from '../support/outbound.ts'
 import { blocksOf, pageAt } from '../support/pages.ts'
 

@@ -1,7 +1,7 @@
-/** A process with concurrent callers of one origin: test/unit/features/outbound/origin.long.test.ts starts several. */
+/** A process with concurrent callers of one origin: test/unit/outbound/origin.long.test.ts starts several. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { bodies } from '../../src/features/bodies/index.ts'
-import { outbound } from '../../src/features/outbound/index.ts'
+import { outbound } from '../../src/outbound/index.ts'
 
 const { ORIGIN, CALLERS, UNTIL, UPSTASH_REDIS_REST_URL, UPSTASH_REDIS_REST_TOKEN } = process.env
 const call = outbound(fetch, {

@@ -1,6 +1,6 @@
 /** A Worker whose requests each call an origin, through one `outbound` of the isolate. */
 import { env, waitUntil } from 'cloudflare:workers'
-import { outbound } from '../../src/features/outbound/index.ts'
+import { outbound } from '../../src/outbound/index.ts'
 import { durableObjects, SluiceSubject } from '../../src/stores/durable-objects/index.ts'
 
 export { SluiceSubject }

@@ -1,6 +1,6 @@
 import { type Bridge, type RunningRedis, startBridge, startRedis } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll } from 'vitest'
-import { type Outbound, type OutboundOptions, outbound } from '../../src/features/outbound/index.ts'
+import { type Outbound, type OutboundOptions, outbound } from '../../src/outbound/index.ts'
 
 /** A request that the other side has received. */
 export interface Received {

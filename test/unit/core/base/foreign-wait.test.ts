@@ -1,7 +1,7 @@
 import { assert, constantFrom, integer, oneof, property, string, stringMatching } from 'fast-check'
 import { expect, test } from 'vitest'
 import { resetOf, retryAfterOf } from '../../../../src/core/base/foreign-wait.ts'
-import { reportsOf } from '../../../../src/features/outbound/reports.ts'
+import { reportsOf } from '../../../../src/outbound/reports.ts'
 
 const NOW = Date.UTC(2026, 10, 24, 12, 0, 0, 250)
 const [SECOND, MINUTE, HOUR, DAY] = [1_000, 60_000, 3_600_000, 86_400_000]

@@ -3,11 +3,11 @@ import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
-import { limitedOrigin } from '../../../support/limited-origin.ts'
-import { useOutbound } from '../../../support/outbound.ts'
+import { limitedOrigin } from '../../support/limited-origin.ts'
+import { useOutbound } from '../../support/outbound.ts'
 
 const stack = useOutbound()
-const program = fileURLToPath(new URL('../../../support/outbound-callers.ts', import.meta.url))
+const program = fileURLToPath(new URL('../../support/outbound-callers.ts', import.meta.url))
 const PROCESSES = 4
 
 interface Seen {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { type OutboundOptions, outbound } from '../../../../src/features/outbound/index.ts'
-import { durableObjects } from '../../../../src/stores/durable-objects/index.ts'
-import { memoryObjects } from '../../../support/memory-objects.ts'
-import { otherSide } from '../../../support/outbound.ts'
+import { type OutboundOptions, outbound } from '../../../src/outbound/index.ts'
+import { durableObjects } from '../../../src/stores/durable-objects/index.ts'
+import { memoryObjects } from '../../support/memory-objects.ts'
+import { otherSide } from '../../support/outbound.ts'
 
 const URL = 'https://api.example.com/'
 const spaced = { name: 'spaced', algorithm: 'gcra', limit: 10, window: '1s' } as const

@@ -1,7 +1,11 @@
 /** Takes over what the other side says about its limits: it may lower the configured ones, and never raises them. */
-import type { LimitState, QuotaState } from '../../core/base/decision.ts'
-import { Recent } from '../../core/base/recent.ts'
-import type { PolicyLimit } from '../../core/decide/limit.ts'
+import type { Decision, LimitState, QuotaState } from '../core/base/decision.ts'
+import { StoreError } from '../core/base/errors.ts'
+import { Recent } from '../core/base/recent.ts'
+import { type Correction, REFUND_MS } from '../core/connection/store.ts'
+import type { PolicyLimit } from '../core/decide/limit.ts'
+import { operate } from '../core/decide/operate.ts'
+import type { LimiterParts } from '../core/decide/question.ts'
 import { type Report, reportsOf } from './reports.ts'
 
 /** How long a lower limit is in force, ms. Each response that reports it begins this time again. */
@@ -11,22 +15,27 @@ const MAX_UNNAMED_MS = 3_600_000
 /** Half of the upper bound of the lower limits that are known. */
 const MAX_LIMITS = 1_000
 /** A limit that the other side knows to be lower. */
-export interface Lowered {
+interface Lowered {
   limit: PolicyLimit
   units: number
   forMs: number
 }
 
 /** Fewer units that the other side has left than this one had. */
-export interface Less {
+interface Less {
   limit: PolicyLimit
   left: number
   /** The state of the limit when the call was sent. */
   sent: LimitState
 }
 
-/** Returns a function for what a response says that is new. */
-export function createLearner() {
+/** Returns a function that applies what a response says that is new. */
+export function createLearner(
+  partsOf: () => LimiterParts,
+  waitUntil: (promise: Promise<unknown>) => void,
+) {
+  /** The subjects with a report that is charged now: two at once would charge the same units twice. */
+  const learning = new Set<string>()
   /** The lower limits that this isolate has reported, by subject and tag. */
   const known = new Recent<{ units: number; since: number }>(MAX_LIMITS)
 
@@ -42,7 +51,7 @@ export function createLearner() {
     return { limit, units, forMs: LOWERED_MS }
   }
 
-  return (limits: PolicyLimit[], decided: LimitState[], headers: Headers, now: number) => {
+  function newIn(limits: PolicyLimit[], decided: LimitState[], headers: Headers, now: number) {
     const rates = limits.filter(({ terms }) => terms.algorithm !== 'concurrency')
     const lowered: Lowered[] = []
     const less: Less[] = []
@@ -58,6 +67,44 @@ export function createLearner() {
     }
     return { lowered, less }
   }
+
+  /** Applies what the other side has said about its limits. What the store does not take is told again by the next response. */
+  async function apply(
+    { lowered, less }: ReturnType<typeof newIn>,
+    subject: string | undefined,
+    sentAt: number | undefined,
+  ): Promise<void> {
+    const parts = partsOf()
+    for (const { limit, units, forMs } of lowered)
+      await operate({ mode: 'override', units, forMs }, [limit], parts, { waitUntil })
+    if (less.length === 0 || sentAt === undefined || learning.has(subject!)) return
+    learning.add(subject!)
+    const options = { deadlineMs: REFUND_MS, waitUntil }
+    try {
+      const asked = less.map(({ limit }) => ({ ...limit, cost: 0 }))
+      const { states, decidedAt } = await parts.store.decide(
+        [{ mode: 'peek', limits: asked }],
+        options,
+      )
+      const debts = less.flatMap((one, index): Correction[] => {
+        const cost = debtOf(one, states[0]![index]!, sentAt, decidedAt)
+        return cost > 0 ? [{ mode: 'debt', limits: [{ ...one.limit, cost }] }] : []
+      })
+      if (debts.length > 0) await parts.store.decide(debts, options)
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error
+      parts.onStoreError(error)
+    } finally {
+      learning.delete(subject!)
+    }
+  }
+
+  return (limits: PolicyLimit[], decision: Decision, headers: Headers): Promise<void> =>
+    apply(
+      newIn(limits, decision.limits, headers, Date.now()),
+      limits[0]?.subject,
+      decision.decidedAt,
+    )
 }
 
 /**
@@ -65,7 +112,7 @@ export function createLearner() {
  * window that began since is another one.
  * @param sentAt the time of the decision, and `now` that of `state`, both by the clock of the store, ms since the epoch
  */
-export function debtOf(
+function debtOf(
   { limit: { terms }, left, sent }: Less,
   state: QuotaState,
   sentAt: number,

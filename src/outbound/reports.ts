@@ -7,7 +7,7 @@ import {
   retryAfterOf,
   SHORTEST_MS,
   tellsAfter,
-} from '../../core/base/foreign-wait.ts'
+} from '../core/base/foreign-wait.ts'
 
 /** One limit as the other side reports it. A number that it does not report is undefined. */
 export interface Report {

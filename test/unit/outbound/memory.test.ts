@@ -1,8 +1,8 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
-import { isLong } from '../../../support/long.ts'
-import { otherSide, useOutbound } from '../../../support/outbound.ts'
+import { isLong } from '../../support/long.ts'
+import { otherSide, useOutbound } from '../../support/outbound.ts'
 
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void

@@ -1,8 +1,8 @@
 import { startFaults } from 'sluice-fault-proxy'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { bodies } from '../../../../src/features/bodies/index.ts'
-import { type OutboundOptions, outbound } from '../../../../src/features/outbound/index.ts'
-import { otherSide, useOutbound } from '../../../support/outbound.ts'
+import { bodies } from '../../../src/features/bodies/index.ts'
+import { type OutboundOptions, outbound } from '../../../src/outbound/index.ts'
+import { otherSide, useOutbound } from '../../support/outbound.ts'
 
 const stack = useOutbound()
 const URL = 'https://api.example.com/v1/things'
@@ -72,6 +72,18 @@ test('The request goes out unchanged, and the errors of fetch pass through.', as
   side.answers.push(new TypeError('fetch failed'))
   await expect(call(URL)).rejects.toThrow('fetch failed')
   await expect(call('not a url')).rejects.toThrow(TypeError)
+})
+
+test('A call without a response keeps its charge, whatever responses count, and gives its slot back.', async () => {
+  for (const countOnly of [200, '4xx'] as const) {
+    const hourly = { ...spaced, limit: 1, window: '1h', countOnly } as const
+    const slots = { name: 'slots', algorithm: 'concurrency', limit: 1, window: '1m' } as const
+    const { call, side } = one({ policies: [hourly, slots] })
+    side.answers.push(new TypeError('fetch failed'))
+    await expect(call(URL)).rejects.toThrow('fetch failed')
+    await expect.poll(async () => (await call.status()).slotsAhead).toBe(0)
+    expect((await call.status()).nextTurnMs).toBeGreaterThan(3_500_000)
+  }
 })
 
 test('A body that is a stream goes out once.', async () => {

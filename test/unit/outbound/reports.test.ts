@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { coolingOf, reportsOf } from '../../../../src/features/outbound/reports.ts'
+import { coolingOf, reportsOf } from '../../../src/outbound/reports.ts'
 
 const now = Date.UTC(2026, 10, 24, 12)
 const reports = (fields: Record<string, string>) => reportsOf(new Headers(fields))

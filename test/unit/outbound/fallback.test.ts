@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
-import type { OutboundPolicy } from '../../../../src/features/outbound/index.ts'
-import { isLong } from '../../../support/long.ts'
-import { otherSide, useOutbound } from '../../../support/outbound.ts'
+import type { OutboundPolicy } from '../../../src/outbound/index.ts'
+import { isLong } from '../../support/long.ts'
+import { otherSide, useOutbound } from '../../support/outbound.ts'
 
 const stack = useOutbound()
 const URL = 'https://api.example.com/'

@@ -1,10 +1,10 @@
 /** Cooldowns: bans of a subject in the store, so that each process learns of them when it asks. */
-import { StoreError } from '../../core/base/errors.ts'
-import type { Penalty, StoreRequest } from '../../core/connection/store.ts'
-import { REFUND_MS } from '../../core/connection/store.ts'
-import type { PolicyLimit } from '../../core/decide/limit.ts'
-import type { LimiterParts } from '../../core/decide/question.ts'
-import { NEVER } from '../bans/fields.ts'
+import { StoreError } from '../core/base/errors.ts'
+import type { Penalty, StoreRequest } from '../core/connection/store.ts'
+import { REFUND_MS } from '../core/connection/store.ts'
+import type { PolicyLimit } from '../core/decide/limit.ts'
+import type { LimiterParts } from '../core/decide/question.ts'
+import { NEVER } from '../features/bans/fields.ts'
 
 /** The most subjects whose cooldowns a process remembers. */
 const MAX_SUBJECTS = 1_000

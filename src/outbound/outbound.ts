@@ -1,0 +1,181 @@
+/** A `fetch` that waits for its turn in the limits of the other side. */
+import type { Limit } from '../core/connection/store.ts'
+import { createLimiter } from '../core/create.ts'
+import { longer } from '../core/decide/limit.ts'
+import { holdsSlots } from '../core/decide/settle.ts'
+import { settleLater } from '../core/decided-request.ts'
+import type { Matched } from '../core/program/match.ts'
+import { RequestView, type RuntimeContext } from '../core/request/view.ts'
+import { variablesFor } from '../hosts/app/variables.ts'
+import { bannedIn, createCooldowns, type OutboundCooldown } from './cooldowns.ts'
+import { createLearner } from './learner.ts'
+import { type OutboundOptions, parseOptions } from './options.ts'
+import { coolingOf } from './reports.ts'
+import { sendingOf } from './sending.ts'
+import { createTurns, type Turn } from './turns.ts'
+
+/** What `call.status()` tells. */
+export interface OutboundStatus {
+  /** The calls of this process or isolate that wait. */
+  waiting: number
+  /** ms until the next call has its turn, behind those of all processes; `null` if its cost never fits. Does not count the wait for slots. */
+  nextTurnMs: number | null
+  /** The calls that must end before the next call has a slot: of those that have one, and those of this process that wait. 0 if one is free. */
+  slotsAhead: number
+  /** The rest of a cooldown after a 429, ms. */
+  coolingMs: number
+}
+
+/** The cooldowns of the other side, for operators. Without a call, those of all keys that this process knows, and of a call without fields. */
+export interface OutboundCooldowns {
+  /**
+   * The cooldowns in force.
+   * @throws {StoreError} if the store does not answer
+   */
+  list(input?: string | URL | Request, init?: RequestInit): Promise<OutboundCooldown[]>
+  /**
+   * Ends the cooldowns in force. All processes send again within 10 s.
+   * @returns those that it has ended
+   * @throws {StoreError} if the store does not answer
+   */
+  lift(input?: string | URL | Request, init?: RequestInit): Promise<OutboundCooldown[]>
+}
+
+/** A `fetch` that waits for its turn. */
+export interface Outbound {
+  /**
+   * Sends a request when it has its turn. Takes what `fetch` takes, and fails as it does.
+   * @throws {OutboundError} if it was not sent
+   */
+  (input: string | URL | Request, init?: RequestInit): Promise<Response>
+  /**
+   * Tells when such a call would have its turn. Takes no turn.
+   * @throws {StoreError} if the store does not answer
+   */
+  status(input?: string | URL | Request, init?: RequestInit): Promise<OutboundStatus>
+  /** Finds and ends cooldowns, for example one that the other side has told by mistake. */
+  cooldowns: OutboundCooldowns
+}
+
+/**
+ * Makes a `fetch` that keeps to the limits of another service, together with all processes that use the same store: each call waits for its
+ * turn. A 429 of the other side delays the calls of all processes.
+ * @param fetch sends the requests, usually `fetch`
+ * @throws {ConfigError} immediately, if the options are invalid
+ * @example
+ * const call = outbound(fetch, {
+ *   policies: [{ name: 'github', algorithm: 'token-bucket', limit: 80, window: '1m', burst: 10 }],
+ *   wait: '30s',
+ * })
+ * const response = await call('https://api.github.com/user')
+ */
+export function outbound(
+  fetch: (input: string | URL | Request, init?: RequestInit) => Promise<Response>,
+  options: OutboundOptions,
+): Outbound {
+  const parsed = parseOptions(options)
+  const { config, source, byDefault, waitMs } = parsed
+  const limiter = createLimiter(source, { byDefault })
+  const waitUntil: RuntimeContext['waitUntil'] =
+    options.waitUntil ?? ((promise) => void promise.catch(() => {}))
+  const partsOf = () => limiter.partsOf(variablesFor(options.env))
+  const learn = createLearner(partsOf, waitUntil)
+  const cooldowns = createCooldowns(partsOf, waitUntil)
+  const turns = createTurns(parsed, cooldowns, partsOf, waitUntil)
+  const { prepared, slots } = turns
+
+  async function matchedOf(request: Request): Promise<Matched> {
+    const runtime = { env: variablesFor(options.env), waitUntil, context: request }
+    const view = new RequestView(request, runtime, config, limiter.readAddress)
+    return limiter.rulesOf(view).match(view)
+  }
+
+  const call = async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
+    const { request, ...sending } = sendingOf(fetch, input, init)
+    const { signal } = sending
+    signal?.throwIfAborted()
+    const untilMs = Date.now() + waitMs
+    const matched = await matchedOf(request)
+    for (;;) {
+      const turn = await turns.next(matched, untilMs, signal)
+      const settled = settling(turn)
+      let response: Response
+      try {
+        response = await sending.send()
+      } catch (error) {
+        settled?.now() // the other side may have counted it
+        throw error
+      }
+      const [first] = turn.limits
+      const coolMs = first ? coolingOf(response, Date.now()) : 0
+      if (coolMs > 0) await cooldowns.start(first!, coolMs)
+      waitUntil(learn(turn.limits, turn.outcome.decision, response.headers))
+      const isRefused = coolMs > 0 && response.status !== 503
+      if (!isRefused || !sending.isRepeatable || Date.now() + coolMs >= untilMs) {
+        return settled
+          ? withUrl(settled.withResponse(response, sending.method), response)
+          : response
+      }
+      settled?.now(response)
+      await response.body?.cancel()
+    }
+  }
+
+  /** Prepares to settle the charges of a call that has its turn. */
+  function settling({ outcome: { charges } }: Turn) {
+    if (!charges) return undefined
+    const parts = partsOf()
+    const wake = (limits: readonly Limit[]) => {
+      parts.waiting!.wake(limits)
+      for (const limit of limits) slots.wake(limit)
+    }
+    const waiting = { ...parts.waiting!, wake }
+    return settleLater(charges, { ...parts, waiting }, waitUntil, limiter.stages)
+  }
+
+  /** The limits of a call, to ask about them. */
+  async function limitsOf(input: string | URL | Request = 'http://localhost/', init?: RequestInit) {
+    const found = await prepared(await matchedOf(new Request(input, init)), 'peek')
+    return 'limits' in found ? found.limits : []
+  }
+
+  const status: Outbound['status'] = async (input, init) => {
+    const limits = await limitsOf(input, init)
+    const { waiting } = turns
+    if (limits.length === 0) return { waiting, nextTurnMs: 0, slotsAhead: 0, coolingMs: 0 }
+    const { deadlineMs } = config
+    const { states } = await partsOf().store.decide([{ mode: 'peek', limits }], { deadlineMs })
+    const coolingMs = Math.max(bannedIn(states[0]!), cooldowns.restOf(limits[0]!.subject))
+    let [nextTurnMs, slotsAhead]: [number | null, number] = [coolingMs, 0]
+    limits.forEach((limit, index) => {
+      const { retryAfterMs, remaining } = states[0]![index]!
+      if (holdsSlots(limit)) {
+        slotsAhead = Math.max(slotsAhead, limit.cost - remaining + slots.waiting(limit))
+        if (retryAfterMs === null) nextTurnMs = null
+      } else nextTurnMs = longer(nextTurnMs, retryAfterMs)
+    })
+    return { waiting, nextTurnMs, slotsAhead, coolingMs }
+  }
+
+  /** One limit for each key that an operator asks about. */
+  async function keysOf(input?: string | URL | Request, init?: RequestInit) {
+    const own = (await limitsOf(input, init)).slice(0, 1)
+    return input === undefined ? [...cooldowns.known(), ...own] : own
+  }
+
+  return Object.assign(call, {
+    status,
+    cooldowns: {
+      list: async (...given) => cooldowns.list(await keysOf(...given)),
+      lift: async (...given) => cooldowns.lift(await keysOf(...given)),
+    } satisfies OutboundCooldowns as OutboundCooldowns,
+  })
+}
+
+/** A response with another body keeps its URL, which the constructor of `Response` does not take. */
+function withUrl(response: Response, { url, redirected }: Response): Response {
+  if (response.url !== url) {
+    Object.defineProperties(response, { url: { value: url }, redirected: { value: redirected } })
+  }
+  return response
+}

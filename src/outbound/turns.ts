@@ -1,0 +1,159 @@
+/** Calls wait for their turn in the limits of the other side, for slots, and for the ends of cooldowns. */
+import { sleep } from '../core/base/sleep.ts'
+import { tagOf } from '../core/base/tag.ts'
+import { withResolvers } from '../core/base/with-resolvers.ts'
+import { decide, prepare } from '../core/decide/decide.ts'
+import type { PolicyLimit } from '../core/decide/limit.ts'
+import type { LimiterParts, Outcome, Pending } from '../core/decide/question.ts'
+import { holdsSlots } from '../core/decide/settle.ts'
+import type { Matched } from '../core/program/match.ts'
+import { createRoom } from '../features/turns/room.ts'
+import { bannedIn, cooldownOf, type createCooldowns } from './cooldowns.ts'
+import { OutboundError } from './error.ts'
+import type { Parsed } from './options.ts'
+import { type QueuedCall, SlotQueues } from './slot-queue.ts'
+
+/** So often a call in a cooldown asks again, ms: an operator may have lifted it. */
+const ASK_MS = 10_000
+
+/** A call that has its turn. */
+export interface Turn {
+  limits: PolicyLimit[]
+  outcome: Outcome
+}
+
+export function createTurns(
+  { config, waitMs, maxWaiting }: Parsed,
+  cooldowns: ReturnType<typeof createCooldowns>,
+  partsOf: () => LimiterParts,
+  waitUntil: (promise: Promise<unknown>) => void,
+) {
+  const slots = new SlotQueues()
+  const room = createRoom(maxWaiting)
+  const cooldown = cooldownOf(tagOf(config.policies[0]!.name, 'cooldown'))
+
+  /** Makes the limits of a call, which have one subject. Or its outcome, if that is known without the store. */
+  async function prepared(matched: Matched, mode: Pending['mode']): Promise<Pending | Outcome> {
+    const found = await prepare({ matched, mode }, partsOf())
+    if (!('limits' in found)) return found
+    const [first, ...others] = found.limits
+    if (others.some(({ subject }) => subject !== first!.subject)) {
+      throw new TypeError(
+        'outbound: the parts of one request have different keys; send them as requests of their own',
+      )
+    }
+    // The limits have one record, and that has one cooldown.
+    first!.penalty = cooldown
+    return found
+  }
+
+  /** Waits until a call has its turn. */
+  async function next(
+    matched: Matched,
+    untilMs: number,
+    signal: AbortSignal | undefined,
+  ): Promise<Turn> {
+    const mostMs = Math.max(0, untilMs - Date.now())
+    const guest = room.enter({ mostMs, subjects: [], question: () => undefined })
+    if (guest.isFull) {
+      throw new OutboundError('full', `${maxWaiting} calls wait already (maxWaiting)`, null)
+    }
+    const { promise: closed, resolve } = withResolvers<void>()
+    const abort = () => resolve()
+    signal?.addEventListener('abort', abort)
+    let queued: QueuedCall | undefined
+
+    /** Asks the store, unless it is known that the call cannot pass. */
+    async function ask(): Promise<Turn | Obstacle> {
+      const found = await prepared(matched, 'take')
+      const limits = 'limits' in found ? found.limits : []
+      const [first] = limits
+      const coolMs = first ? cooldowns.restOf(first.subject) : 0
+      if (coolMs > 0) return { coolMs }
+      const slot = limits.find((limit) => holdsSlots(limit) && slots.waiting(limit) > 0)
+      if (slot && !queued) return { slot }
+      if ('limits' in found) found.waitMs = Math.max(0, untilMs - Date.now())
+      const outcome =
+        'limits' in found ? await decide(found, partsOf(), { closed, waitUntil }) : found
+      if (outcome.decision.allowed) return { limits, outcome }
+      signal?.throwIfAborted()
+      const restMs = Math.max(0, untilMs - Date.now())
+      const obstacle = obstacleOf(limits, outcome, restMs, waitMs)
+      if (first && 'coolMs' in obstacle) cooldowns.note(first)
+      return obstacle
+    }
+
+    try {
+      for (;;) {
+        signal?.throwIfAborted()
+        const found = await ask()
+        if ('outcome' in found) return found
+        if ('slot' in found) {
+          queued ??= slots.join(found.slot, untilMs, signal)
+          if (Date.now() >= untilMs) {
+            throw new OutboundError('slots', `no slot became free within ${waitMs} ms`, null)
+          }
+          await queued.next()
+        } else {
+          if (Date.now() + found.coolMs > untilMs) throw tooLate(found.coolMs, waitMs)
+          await sleep(Math.min(found.coolMs, ASK_MS), signal)
+        }
+      }
+    } finally {
+      guest.leave()
+      queued?.leave()
+      signal?.removeEventListener('abort', abort)
+    }
+  }
+
+  return {
+    prepared,
+    next,
+    slots,
+    /** The calls of this process that wait. */
+    get waiting() {
+      return room.size
+    },
+  }
+}
+
+/** Why a call has no turn yet: the rest of a cooldown, or a limit without a free slot. */
+type Obstacle = { coolMs: number } | { slot: PolicyLimit }
+
+/**
+ * Tells what a refused call can wait for.
+ * @param restMs the rest of its wait
+ * @throws {OutboundError} if there is nothing
+ */
+function obstacleOf(
+  limits: PolicyLimit[],
+  { decision, error }: Outcome,
+  restMs: number,
+  waitMs: number,
+): Obstacle {
+  const { fallback, retryAfterMs } = decision
+  if (fallback === 'deny') {
+    const message = `the store did not answer (${error!.code})`
+    throw new OutboundError('store-error', message, null, { cause: error })
+  }
+  const coolMs = bannedIn(decision.limits)
+  if (coolMs > 0) return { coolMs }
+  if (retryAfterMs === null) {
+    const message = 'the cost of the call is above the limit: it never has a turn'
+    throw new OutboundError('too-large', message, null)
+  }
+  const refusing = decision.limits.filter(({ allowed }) => !allowed)
+  const full = refusing.find(({ unit }) => unit === 'concurrent-requests')
+  if (!full) throw tooLate(retryAfterMs, waitMs)
+  const turns = refusing.filter(({ unit }) => unit !== 'concurrent-requests')
+  const turnMs = Math.max(0, ...turns.map((one) => one.retryAfterMs!))
+  if (turnMs > restMs) throw tooLate(turnMs, waitMs)
+  return { slot: limits.find(({ policy }) => policy.name === full.policy)! }
+}
+
+const tooLate = (turnMs: number, waitMs: number): OutboundError =>
+  new OutboundError(
+    'wait',
+    `the turn of the call is in ${turnMs} ms, and wait is ${waitMs} ms`,
+    turnMs,
+  )
