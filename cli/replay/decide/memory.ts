@@ -5,7 +5,7 @@ import { MAX_UNITS } from '../../../src/core/base/units.ts'
 import type { Config, Policy } from '../../../src/core/config/parse.ts'
 import {
   algorithms,
-  type QuotaOutcome,
+  type QuotaAlgorithm,
   type QuotaTerms,
   type State,
   withFloor,
@@ -64,7 +64,7 @@ export function createMemoryEngine({ wholeSeconds }: { wholeSeconds: boolean }):
       for (const limit of limits) if (!isRefunded(limit, status)) states.charge(limit, run)
       return admitted
     }
-    const outcomes: QuotaOutcome[] = []
+    const outcomes: ReturnType<QuotaAlgorithm>[] = []
     let answers = noAnswers
     let isAdmitted = true
     for (const { policy, terms, cost, at } of limits) {

@@ -18,11 +18,7 @@ export function withDecisionFields(
 ): Response {
   if (decision.limits.length === 0) return response
   return withChanged(response, (headers) => {
-    for (const set of sets) {
-      const fieldSet = setOf(set)
-      const values = fieldSet.valuesFor(decision)
-      if (values) merge(headers, fieldSet, values)
-    }
+    for (const set of sets) merge(headers, setOf(set), decision)
   })
 }
 

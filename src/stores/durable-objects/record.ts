@@ -1,7 +1,10 @@
 /** The states of one subject. lua/README.md describes the same states in Redis. */
-import type { KeptState } from '../../core/connection/algorithms/index.ts'
+import type { State } from '../../core/connection/algorithms/index.ts'
 
-export type { KeptState } from '../../core/connection/algorithms/index.ts'
+/** A state that ends at `end`: from then on it is absent. */
+export interface KeptState extends State {
+  end: number
+}
 
 /** States by tag: those of windows and buckets, bans, and limits of operators. */
 export type Record = ReadonlyMap<string, KeptState>

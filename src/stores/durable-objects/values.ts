@@ -1,6 +1,6 @@
 /** The values of `distinct`, as rows of slots: the id is the digest of a value, and its end the time of its last use. */
 import { distinct, released } from '../../core/connection/algorithms/distinct.ts'
-import type { QuotaOutcome, State } from '../../core/connection/algorithms/index.ts'
+import type { QuotaAlgorithm, State } from '../../core/connection/algorithms/index.ts'
 import type { Limit, StoreState } from '../../core/connection/store.ts'
 import { quotaOf } from './charge.ts'
 import type { Slots } from './record.ts'
@@ -11,7 +11,7 @@ export function valuesOutcome(
   limit: Limit,
   now: number,
   cost = limit.cost,
-): QuotaOutcome {
+): ReturnType<QuotaAlgorithm> {
   return distinct(now, { ...quotaOf(limit), values: limit.values }, cost, stateOf(uses))
 }
 

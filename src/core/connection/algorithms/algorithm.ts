@@ -1,4 +1,5 @@
 import type { Period } from '../../base/calendar.ts'
+import type { QuotaState } from '../../base/decision.ts'
 import { floorUnits } from '../../base/units.ts'
 import type { Limit, Terms } from '../store.ts'
 
@@ -22,26 +23,9 @@ export interface State {
   end?: number
 }
 
-/** A state that ends at `end`: from then on it is absent. */
-export interface KeptState extends State {
-  end: number
-}
-
-/** The decision of one limit. Durations are in ms from `now`. */
-export interface QuotaOutcome {
-  allowed: boolean
-  /** The largest cost that the limit would admit now. */
-  remaining: number
-  /** `null` if the limit can never admit this cost. */
-  retryAfterMs: number | null
-  resetAfterMs: number
-  nextAfterMs: number
-  /** The state after the charge. Absent if the state does not change. The fields above are also those after the charge. */
-  state?: State
-}
-
 /**
- * Charges `cost` units (≥ 0) at `now` to the state of one limit, as docs/explanation/algorithms.md describes. No I/O. The local store
+ * Charges `cost` units (≥ 0) at `now` to the state of one limit, as docs/explanation/algorithms.md describes. No I/O. The result is the
+ * quota after the charge, with its `state` if that has changed. The local store
  * decides with it. For a reply of the script, which charges by itself, it computes the numbers from the stored state.
  *
  * The caller drops a state once it expires (`now + resetAfterMs`). If the clock was set back, the algorithm uses the time of the state,
@@ -52,7 +36,7 @@ export type QuotaAlgorithm = (
   terms: QuotaTerms,
   cost: number,
   state?: State,
-) => QuotaOutcome
+) => QuotaState & { state?: State }
 
 type Sized = Pick<QuotaTerms, 'limit' | 'burst'>
 
@@ -92,7 +76,7 @@ export function resized<L extends Pick<Limit, 'terms' | 'floor' | 'override'>>(
  * Shortens the waits of an outcome to the rest of its state's life, ms. From the run-out of the state on, the whole quota is available,
  * even if the terms have changed since the charge.
  */
-export function endingIn(restMs: number, outcome: QuotaOutcome): QuotaOutcome {
+export function endingIn<S extends QuotaState>(restMs: number, outcome: S): S {
   const { retryAfterMs, resetAfterMs, nextAfterMs } = outcome
   return {
     ...outcome,

@@ -1,12 +1,12 @@
 import type { QuotaState } from '../../base/decision.ts'
 import type { Limit, Terms } from '../store.ts'
-import { type KeptState, type QuotaAlgorithm, withFloor } from './algorithm.ts'
+import { type QuotaAlgorithm, type State, withFloor } from './algorithm.ts'
 import { fixedWindow } from './fixed-window.ts'
 import { slidingLog } from './sliding-log.ts'
 import { slidingWindow } from './sliding-window.ts'
 import { tokenBucket } from './token-bucket.ts'
 
-export type { KeptState, QuotaAlgorithm, QuotaOutcome, QuotaTerms, State } from './algorithm.ts'
+export type { QuotaAlgorithm, QuotaTerms, State } from './algorithm.ts'
 export {
   capacityOf,
   endingIn,
@@ -34,7 +34,7 @@ export function statedBy(
   { terms, cost, floor = 0 }: Limit,
   now: number,
   allowed: boolean,
-  stored?: KeptState,
+  stored?: State,
 ): QuotaState {
   const algorithm = terms.algorithm as keyof typeof algorithms
   const decide = algorithms[algorithm]
@@ -42,7 +42,7 @@ export function statedBy(
   const { remaining, resetAfterMs, nextAfterMs } = decide(now, smaller, 0, stored)
   const retryAfterMs = allowed ? 0 : decide(now, smaller, cost, stored).retryAfterMs
   // The whole quota is available from the run-out of the state on. Without a state every wait is 0, or there is none.
-  const restMs = stored ? stored.end - now : 0
+  const restMs = stored ? stored.end! - now : 0
   const answer: QuotaState = {
     allowed,
     remaining,

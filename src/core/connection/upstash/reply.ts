@@ -1,7 +1,7 @@
 /** Decodes replies of the Lua script. lua/README.md is the contract. */
 import type { QuotaState } from '../../base/decision.ts'
 import { hasOwnKey } from '../../base/own-key.ts'
-import { type KeptState, statedBy } from '../algorithms/index.ts'
+import { type State, statedBy } from '../algorithms/index.ts'
 import { standsIn } from '../line.ts'
 import type { Idempotency, Limit, StoreReply, StoreRequest } from '../store.ts'
 import { penaltyOf } from './arguments.ts'
@@ -82,7 +82,7 @@ function stateOf(part: string, limit: Limit, now: number, codec: Codec): QuotaSt
   if (hasOwnKey(terms.algorithm)) return codec.apart?.(part, limit)
   const [, mark, time, life, used, usedBefore] = STATE.exec(part) ?? []
   if (!mark) return undefined
-  let state: KeptState | undefined
+  let state: State | undefined
   if (time) {
     const hasTwo = usedBefore !== undefined
     const end = Number(time) + Number(life)

@@ -1,16 +1,20 @@
-import type { FieldSet, FieldValues } from '../../base/field-set.ts'
+import type { Decision } from '../../base/decision.ts'
+import type { FieldSet } from '../../base/field-set.ts'
 import { draft11 } from './sets.ts'
 import { parseStrings } from './structured.ts'
 
 /**
- * Adds the fields of a set to a response that may already have such fields, from an origin or an inner limiter. As the drafts require
+ * Adds the fields of a set for a decision to a response that may already have such fields, from an origin or an inner limiter. As the drafts require
  * of intermediaries, the result is never less strict than the existing fields.
  *
  * The lists of draft-11 are joined. All fields are replaced or kept together if they cannot be joined: single numbers, lists of
  * another draft, and lists that name one of these policies. The fields with less remaining are used; on a tie, the existing ones
  * stay unchanged. Existing values without a number are ignored.
  */
-export function merge(headers: Headers, set: FieldSet, { fields, remaining }: FieldValues): void {
+export function merge(headers: Headers, set: FieldSet, decision: Decision): void {
+  const values = set.valuesFor(decision)
+  if (!values) return
+  const { fields, remaining } = values
   let present = false
   for (const [name] of fields) present ||= headers.has(name)
   if (present && set === draft11 && canJoin(headers, fields)) {
@@ -26,7 +30,7 @@ export function merge(headers: Headers, set: FieldSet, { fields, remaining }: Fi
 }
 
 /** True if the existing fields are lists of draft-11 that name none of the added policies. */
-function canJoin(headers: Headers, fields: FieldValues['fields']): boolean {
+function canJoin(headers: Headers, fields: readonly [name: string, value: string][]): boolean {
   const names = (text: string) => parseStrings(text)?.map(({ value }) => value)
   const added = new Set(fields.flatMap(([, value]) => names(value)!))
   return fields.every(([name]) => {

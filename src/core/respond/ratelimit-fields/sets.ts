@@ -1,5 +1,5 @@
 import type { Decision, LimitState } from '../../base/decision.ts'
-import type { FieldSet, FieldValues } from '../../base/field-set.ts'
+import type { FieldSet } from '../../base/field-set.ts'
 import { leastOfDrafts } from './existing.ts'
 import { limit, type Quantity, remaining, untilMore, window } from './quantities.ts'
 
@@ -65,7 +65,7 @@ export function fieldSet(
     valuesFor(decision) {
       const reported = reports(decision)
       if (!reported) return undefined
-      const fields: FieldValues['fields'] = []
+      const fields: [name: string, value: string][] = []
       for (const [name, quantity] of entries) {
         const value = quantity(reported, decision)
         if (value !== undefined) fields.push([name, String(value)])
