@@ -15,9 +15,12 @@ const { values } = parseArgs({
     requests: { type: 'string', default: '20000' },
     seed: { type: 'string', default: '1' },
     only: { type: 'string' },
+    except: { type: 'string', multiple: true, default: [] },
   },
 })
 const { against: ref, only } = values
+/** Changes on purpose. */
+const exceptions = values.except.map((text) => new RegExp(text))
 if (!ref) {
   console.error('Name the commit to compare with: npm run differential -- --against REF')
   process.exit(2)
@@ -44,9 +47,14 @@ function changesOf(old: unknown, changed: unknown, path = ''): string[] {
   return [...names].flatMap((name) => changesOf(before![name], after![name], `${path}.${name}`))
 }
 
-function print(seed: number, { drawn, cases = [], outages, found }: Difference) {
+/** What has changed between the first deployment and each other one. */
+const allChangesOf = ({ found }: Difference) =>
+  found.slice(1).map((one) => changesOf(found[0], one))
+
+function print(seed: number, difference: Difference) {
+  const { drawn, cases = [], outages } = difference
   console.log(`\nA difference, with --seed ${seed}:`)
-  const changes = found.slice(1).map((one) => changesOf(found[0], one))
+  const changes = allChangesOf(difference)
   changes.forEach((lines, index) => {
     if (lines.length > 0) console.log(`\n${['new', 'old beside new'][index]}:`)
     for (const line of lines) console.log(line)
@@ -68,7 +76,7 @@ function print(seed: number, { drawn, cases = [], outages, found }: Difference) 
 }
 
 const first = Number(values.seed)
-let differences = 0
+let [differences, excepted] = [0, 0]
 let without = 0
 for (
   let seed = first;
@@ -86,6 +94,11 @@ for (
   if (only && without > MOST_WITHOUT)
     throw new Error(`No valid configuration has the part ${only}.`)
   if (!difference) continue
+  const changes = allChangesOf(difference).flat()
+  if (changes.every((line) => exceptions.some((one) => one.test(line)))) {
+    excepted += 1
+    continue
+  }
   differences += 1
   print(seed, difference)
 }
@@ -102,6 +115,7 @@ console.log(
 for (const [field, name] of leftOut.fields) {
   console.log(`Left out, because only the side ${name} refuses it: ${field}`)
 }
+if (excepted > 0) console.log(`${excepted} configurations with nothing but excepted differences.`)
 console.log(differences === 0 ? `Equal to ${ref}.` : `${differences} differences.`)
 await world.close()
 process.exit(differences === 0 ? 0 : 1)

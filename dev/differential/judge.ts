@@ -40,20 +40,11 @@ function read(text: string): unknown {
   }
 }
 
-/** Members of answers whose form has changed on purpose: the old name, the new one, and the new form. */
-const CHANGED: [old: string, now: string, form: (value: never) => unknown][] = [
-  ['databases', 'database', ([database]: unknown[]) => database],
-]
-
 /** A value as it is compared. */
 function comparable(name: string, value: unknown): unknown {
   // The digests of a configuration, which a command of the same version compares with its own.
   if (name === 'deployed') return undefined
   if (value instanceof Map) return [...value]
-  for (const [old, now, form] of CHANGED) {
-    const { [old]: given, ...rest } = Object(value)
-    if (given !== undefined) return { ...rest, [now]: form(given as never) }
-  }
   return typeof value === 'string' ? read(value) : value
 }
 

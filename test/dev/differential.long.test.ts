@@ -14,11 +14,15 @@ beforeAll(() => {
 }, 300_000)
 
 /** Compares this folder with another package, in configurations that have a part. */
-async function compare(folder: string, only: string, requests = 400) {
+async function compare(folder: string, only: string, requests = 400, ...options: string[]) {
   const args = [differential, '--against', folder, '--only', only, '--requests', `${requests}`]
-  const options = { cwd: root, maxBuffer: 2 ** 28 }
   try {
-    return (await promisify(execFile)(process.execPath, args, options)).stdout
+    return (
+      await promisify(execFile)(process.execPath, [...args, ...options], {
+        cwd: root,
+        maxBuffer: 2 ** 28,
+      })
+    ).stdout
   } catch (error) {
     const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string }
     if (code !== 1 || stderr) throw error
@@ -104,6 +108,13 @@ describe('The differential', { timeout: 300_000 }, () => {
   test.each(faults)('finds a fault of the part %s.', async (part, entry, text) => {
     const folder = await planted(entry, text)
     expect(await compare(folder, part)).toMatch(/^A difference, with --seed /m)
+  })
+
+  test('counts excepted differences as none, and says how many there are.', async () => {
+    const folder = await planted('.', withOptions('createSluice', `headers: 'off'`))
+    const output = await compare(folder, 'app', 400, '--except', '^\\.answers\\.\\d+\\.headers')
+    expect(output).toMatch(/^\d+ configurations with nothing but excepted differences\.$/m)
+    expect(output).toMatch(/^Equal to /m)
   })
 
   test('leaves out a field that only one side accepts, and says so.', async () => {
