@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { defineConfig } from 'tsdown'
 import { pageModule } from './cli/dashboard/bundle.ts'
 
@@ -10,30 +10,9 @@ const entries = {
   'express-rate-limit': 'src/adapters/express-rate-limit.ts',
   nest: 'src/adapters/nest.ts',
   lint: 'src/lint/lint.ts',
-  observe: 'src/features/observe/index.ts',
-  bodies: 'src/features/bodies/index.ts',
-  concurrency: 'src/features/concurrency/index.ts',
-  distinct: 'src/features/distinct/index.ts',
+  features: 'src/features/index.ts',
   graphql: 'src/features/graphql/graphql.ts',
-  jwt: 'src/features/jwt/index.ts',
-  bans: 'src/features/bans/index.ts',
-  'ban-list': 'src/features/ban-list/index.ts',
-  leases: 'src/features/leases/index.ts',
   outbound: 'src/outbound/index.ts',
-  live: 'src/features/live/index.ts',
-  overrides: 'src/features/overrides/index.ts',
-  jitter: 'src/features/jitter/index.ts',
-  quota: 'src/features/quota/index.ts',
-  proxies: 'src/features/proxies/index.ts',
-  refusals: 'src/features/refusals/index.ts',
-  shield: 'src/features/shield/index.ts',
-  'header-sets': 'src/features/header-sets/index.ts',
-  plans: 'src/features/plans/index.ts',
-  'sliding-log': 'src/features/sliding-log/index.ts',
-  cluster: 'src/features/cluster/index.ts',
-  verify: 'src/features/verify/index.ts',
-  endpoints: 'src/features/endpoints/index.ts',
-  turns: 'src/features/turns/index.ts',
   upstash: 'src/stores/upstash.ts',
   'durable-objects': 'src/stores/durable-objects/index.ts',
   node: 'src/hosts/node/node.ts',
@@ -46,10 +25,14 @@ const nodeEntries = {
   cli: 'cli/main.ts',
 }
 
-/** Parts of `index` that a bundler drops if a project does not use them. */
+const barrel = readFileSync(new URL('src/features/index.ts', import.meta.url), 'utf8')
+const features = [...barrel.matchAll(/'\.\/(.*)\/index\.ts'/g)].map(([, name]) => name!)
+
+/** Parts of `index` and of `features` that a bundler drops if a project does not use them: it drops whole files. */
 const parts = {
   gateway: 'src/hosts/worker/gateway.ts',
   middleware: 'src/hosts/app/middleware.ts',
+  ...Object.fromEntries(features.map((name) => [name, `src/features/${name}/index.ts`])),
 }
 
 const honoLicense = readFileSync(new URL('node_modules/hono/LICENSE', import.meta.url), 'utf8')
@@ -71,6 +54,14 @@ function withoutHono() {
   writeFileSync(file, text.replace(/^import .* from "hono.*$/gm, '// @ts-ignore: without hono\n$&'))
 }
 
+/** Removes the file of a feature that only exports the chunk with its code again. `features.js` imports the chunk. */
+function withoutCopies() {
+  const text = readFileSync(new URL('dist/features.js', import.meta.url), 'utf8')
+  for (const name of features) {
+    if (!text.includes(`"./${name}.js"`)) rmSync(new URL(`dist/${name}.js`, import.meta.url))
+  }
+}
+
 const library = defineConfig({
   ...common,
   entry: { ...entries, ...parts },
@@ -78,7 +69,12 @@ const library = defineConfig({
   target: 'es2022',
   dts: { entry: Object.values(entries) },
   copy: [{ from: 'src/api/openapi.json', to: 'dist' }],
-  hooks: { 'build:done': withoutHono },
+  hooks: {
+    'build:done'() {
+      withoutHono()
+      withoutCopies()
+    },
+  },
   // The gateway routes with Hono. It is bundled, so that a Worker without Hono needs no other package.
   deps: { alwaysBundle: ['hono/tiny'], onlyBundle: ['hono'], dts: { neverBundle: [/^hono/] } },
   outputOptions: {

@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises'
 import type { PolicyOptions } from '../src/core/config/options.ts'
 import { parseConfig } from '../src/core/config/parse.ts'
-import { inGateway } from '../src/features/in-gateway.ts'
+import { defaultFields } from '../src/features/defaults.ts'
 import { mostWithin, play } from './picture/play.ts'
 import { draw, type PictureRow } from './picture/svg.ts'
 import { LENGTH_MS, PHASES, TRAFFIC } from './picture/traffic.ts'
@@ -34,7 +34,7 @@ export async function drawPicture(server: BenchServer): Promise<string> {
       {
         policies: [{ name: 'picture', limit: LIMIT, window: '10s', ...options }],
       },
-      inGateway,
+      defaultFields,
     )
     const played = await play(server, policies[0]!, TRAFFIC, LENGTH_MS)
     limits.push({ title, subtitle, played, most: mostWithin(10_000, played.admitted) })

@@ -6,7 +6,7 @@ import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8'
 import { HOST } from '../src/core/base/host.ts'
 import type { ConfigOptions } from '../src/core/config/options.ts'
 import { parseConfig } from '../src/core/config/parse.ts'
-import { inGateway } from '../src/features/in-gateway.ts'
+import { defaultFields } from '../src/features/defaults.ts'
 import type { Call } from './call.ts'
 import { readArguments } from './options.ts'
 import { CONFIG_FILE, loadConfig, placed } from './project/load-config.ts'
@@ -233,7 +233,7 @@ async function configOf({ config, suggest, anonymize }: Values): Promise<NamedCo
 async function loaded(file: string): Promise<NamedConfig> {
   try {
     const options = (await loadConfig(file)) as ConfigOptions
-    parseConfig(options, inGateway)
+    parseConfig(options, defaultFields)
     return { file, options }
   } catch (error) {
     throw new Error(placed(file, error as Error))

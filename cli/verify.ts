@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { parseDuration } from '../src/core/base/duration.ts'
 import { parseConfig } from '../src/core/config/parse.ts'
-import { inGateway } from '../src/features/in-gateway.ts'
+import { defaultFields } from '../src/features/defaults.ts'
 import type { Call } from './call.ts'
 import { readArguments } from './options.ts'
 import { CONFIG_FILE, loadConfig, placed } from './project/load-config.ts'
@@ -82,7 +82,7 @@ export async function main(args: string[], call: Call): Promise<void> {
       : undefined)
   if (mistake) return call.onUsageError(mistake)
   const config = await loadConfig(values.config)
-    .then((options) => parseConfig(options, inGateway))
+    .then((options) => parseConfig(options, defaultFields))
     .catch((error) => {
       throw new Error(placed(values.config, error))
     })

@@ -4,21 +4,15 @@
  * the features in `use` has their names. Those that a gateway has by default are left out.
  */
 import openapi from '../src/api/openapi.json' with { type: 'json' }
-import type { Feature } from '../src/core/feature.ts'
-import { banList } from '../src/features/ban-list/index.ts'
 import { bodies } from '../src/features/bodies/index.ts'
 import { cluster } from '../src/features/cluster/index.ts'
-import { distinct } from '../src/features/distinct/index.ts'
 import { graphqlCost } from '../src/features/graphql/graphql.ts'
 import { type JwtOptions, jwt } from '../src/features/jwt/index.ts'
 import { observe } from '../src/features/observe/index.ts'
-import { turns } from '../src/features/turns/index.ts'
 import { type ConfigOptions, createGateway } from '../src/index.ts'
 
 /** A configuration as JSON: `jwt` has the options of `jwt()`. */
 export type JsonConfig = ConfigOptions & { jwt?: JwtOptions | undefined }
-
-const named: Record<string, () => Feature> = { cluster, banList, distinct, turns }
 
 interface Settings {
   CONFIG: string
@@ -29,7 +23,7 @@ interface Settings {
 /** Makes the gateway of these variables. */
 export function gatewayOf({ CONFIG, OBSERVE, BODIES }: Settings) {
   const { jwt: verified, use = [], ...config }: JsonConfig = JSON.parse(CONFIG)
-  const features = use.flatMap(({ name }) => named[name]?.() ?? [])
+  const features = use.flatMap(({ name }) => (name === 'cluster' ? cluster() : []))
   return createGateway(
     {
       ...config,

@@ -14,6 +14,24 @@ const owning = ['bans', 'leases', 'live', 'overrides', 'plans', 'shield', 'turns
   (name) => `features/${name}`,
 )
 
+/** The other features of the entry `sluice/features`. */
+const others = [
+  'bodies',
+  'cluster',
+  'concurrency',
+  'distinct',
+  'endpoints',
+  'header-sets',
+  'jitter',
+  'jwt',
+  'observe',
+  'proxies',
+  'quota',
+  'refusals',
+  'sliding-log',
+  'verify',
+].map((name) => `features/${name}`)
+
 /** The import rule. Each room comes after the rooms that it imports. */
 const rooms: Record<string, Room> = {
   'core/base': { rooms: [] },
@@ -46,7 +64,7 @@ const rooms: Record<string, Room> = {
     packages: ['valibot'],
   },
   'hosts/app': {
-    rooms: ['core', ...core('base', 'config', 'request', 'decide')],
+    rooms: ['core', ...core('base', 'config', 'request', 'decide'), 'features'],
     packages: ['hono'],
   },
   'hosts/worker': {
@@ -54,19 +72,9 @@ const rooms: Record<string, Room> = {
       'core',
       ...core('base', 'config', 'request', 'decide', 'respond'),
       'api',
-      ...[
-        'bans',
-        'concurrency',
-        'header-sets',
-        'leases',
-        'live',
-        'overrides',
-        'plans',
-        'refusals',
-        'shield',
-        'sliding-log',
-        'verify',
-      ].map((name) => `features/${name}`),
+      'features',
+      'features/endpoints',
+      'features/verify',
       'hosts/app',
     ],
     packages: ['hono'],
@@ -80,19 +88,14 @@ const rooms: Record<string, Room> = {
       'hosts/app',
     ],
   },
-  client: { rooms: ['core/base', 'api', 'features/ban-list', 'features/overrides'] },
+  client: { rooms: ['core/base', 'api', 'features/bans', 'features/overrides'] },
   lint: {
     rooms: [...core('base', 'config', 'request', 'program'), 'features'],
     packages: ['valibot'],
   },
+  // The lists of features.
   features: {
-    rooms: [
-      ...core('config', 'connection'),
-      ...owning,
-      ...['concurrency', 'distinct', 'header-sets', 'sliding-log'].map(
-        (name) => `features/${name}`,
-      ),
-    ],
+    rooms: ['core', ...core('config', 'connection'), ...owning, ...others],
   },
   'features/bodies': {
     rooms: [
@@ -110,16 +113,8 @@ const rooms: Record<string, Room> = {
     packages: ['jose', 'valibot'],
   },
   'features/bans': {
-    rooms: ['core', ...core('base', 'config', 'connection')],
+    rooms: ['core', ...core('base', 'config', 'connection', 'program', 'decide', 'respond'), 'api'],
     packages: ['valibot'],
-  },
-  'features/ban-list': {
-    rooms: [
-      'core',
-      ...core('base', 'config', 'connection', 'program', 'decide', 'respond'),
-      'api',
-      'features/bans',
-    ],
   },
   'features/leases': {
     rooms: ['core', ...core('base', 'config', 'connection')],
@@ -170,7 +165,16 @@ const rooms: Record<string, Room> = {
     packages: ['valibot'],
   },
   'features/cluster': { rooms: ['core', ...core('base', 'connection'), 'stores/split'] },
-  'features/endpoints': { rooms: ['core', ...core('base', 'config', 'respond'), 'api'] },
+  'features/endpoints': {
+    rooms: [
+      'core',
+      ...core('base', 'config', 'respond'),
+      'api',
+      // Each host has these features, so the decision API always has their endpoints.
+      'features/bans',
+      'features/overrides',
+    ],
+  },
   'features/verify': {
     rooms: ['core', ...core('base', 'config', 'request', 'program', 'decide', 'respond')],
   },
@@ -180,6 +184,7 @@ const rooms: Record<string, Room> = {
       ...core('base', 'config', 'connection', 'request', 'program', 'decide'),
       'hosts/app',
       'features/concurrency',
+      'features/plans',
       'features/sliding-log',
       // Calls wait in lines, a cooldown is a ban, and a lower limit of the other side is one of an operator.
       'features/turns',
@@ -205,12 +210,12 @@ const rooms: Record<string, Room> = {
     ],
   },
   'index.ts': { rooms: [...core('base', 'config'), 'hosts/app', 'hosts/worker', 'lint'] },
-  'worker.ts': { rooms: ['hosts/worker', 'stores'], packages: ['@upstash/redis'] },
+  'worker.ts': { rooms: ['hosts/worker'] },
 }
 
 /** Rooms that may import only types of other rooms. */
 const typesOnly: Record<string, readonly string[]> = {
-  client: ['api', 'features/ban-list', 'features/overrides'],
+  client: ['api', 'features/bans', 'features/overrides'],
   // The types of the fields that a feature adds: owners.ts.
   'core/config': owning,
 }

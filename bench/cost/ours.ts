@@ -4,7 +4,7 @@ import { parseConfig } from '../../src/core/config/parse.ts'
 import type { StoreRequest } from '../../src/core/connection/store.ts'
 import { compiledCalls } from '../../src/core/connection/upstash/sets.ts'
 import { hashedSubjects } from '../../src/core/decide/subject.ts'
-import { inGateway } from '../../src/features/in-gateway.ts'
+import { defaultFields } from '../../src/features/defaults.ts'
 import { script } from '../../src/features/script-parts.ts'
 import { decode, encode } from '../../test/support/coding.ts'
 import { type Contender, LIMIT, type Question, WINDOW_MS } from './contender.ts'
@@ -21,7 +21,7 @@ const bucket: PolicyOptions = { name: 'per-ip-bucket', algorithm: 'token-bucket'
 
 /** @param batchSize requests of different clients in one call */
 function contender(algorithm: string, options: PolicyOptions[], batchSize = 1): Contender {
-  const { policies } = parseConfig({ policies: options }, inGateway)
+  const { policies } = parseConfig({ policies: options }, defaultFields)
   const compiledCall = compiledCalls()
 
   async function toRequests({ client, units = 1, peek = false }: Question) {

@@ -13,7 +13,7 @@ import { withFallback } from '../../src/core/fallback/fallback.ts'
 import { createLocalStore } from '../../src/core/fallback/local.ts'
 import { stagesOf } from '../../src/core/feature.ts'
 import type { Matched } from '../../src/core/program/match.ts'
-import { inGateway } from '../../src/features/in-gateway.ts'
+import { defaultFields } from '../../src/features/defaults.ts'
 import { leases } from '../../src/features/leases/index.ts'
 import { createRandom, gapMs } from '../random.ts'
 import type { BenchServer } from '../server.ts'
@@ -168,7 +168,7 @@ function createIsolates(
       use: [leases()],
       policies: [{ ...perTenant, ...(lease && { lease }) }, perClient],
     },
-    inGateway,
+    defaultFields,
   )
   const nameSubject = plainSubjects('simulated')
   // A timer of workerd fires at a whole millisecond.

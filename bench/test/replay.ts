@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { parseConfig } from '../../src/core/config/parse.ts'
 import type { StoreState } from '../../src/core/connection/store.ts'
-import { inGateway } from '../../src/features/in-gateway.ts'
+import { defaultFields } from '../../src/features/defaults.ts'
 import { script } from '../../src/features/script-parts.ts'
 import { decode, encode } from '../../test/support/coding.ts'
 import type { BenchServer } from '../server.ts'
@@ -14,7 +14,7 @@ export async function replay(server: BenchServer, { policy, lines }: Story): Pro
   const limits: string[] = []
   for (const line of lines) {
     options = { ...options, ...line.change }
-    const parsed = parseConfig({ policies: [options] }, inGateway).policies[0]!
+    const parsed = parseConfig({ policies: [options] }, defaultFields).policies[0]!
     const requests = [
       { mode: 'take' as const, limits: [{ subject, terms: parsed, cost: line.cost ?? 1 }] },
     ]

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { parseConfig } from '../../src/core/config/parse.ts'
-import { inGateway } from '../../src/features/in-gateway.ts'
+import { defaultFields } from '../../src/features/defaults.ts'
 import { wranglerOf } from '../project/tools.ts'
 
 /**
@@ -10,7 +10,7 @@ import { wranglerOf } from '../project/tools.ts'
  * @param file the configuration of wrangler, which may not exist
  */
 export async function describeNamespace(options: unknown, file: string): Promise<string> {
-  const { namespace } = parseConfig(options, inGateway)
+  const { namespace } = parseConfig(options, defaultFields)
   if (namespace) return namespace
   const environments = (await environmentsOf(file)).join(', ')
   return environments

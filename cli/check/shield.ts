@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { basename } from 'node:path'
 import { parseConfig } from '../../src/core/config/parse.ts'
-import { inGateway } from '../../src/features/in-gateway.ts'
+import { defaultFields } from '../../src/features/defaults.ts'
 import { noWrangler } from '../project/root.ts'
 import { readBindings } from '../project/wrangler-config.ts'
 
@@ -12,7 +12,7 @@ import { readBindings } from '../project/wrangler-config.ts'
  * @param file the configuration of wrangler
  */
 export async function shieldMismatches(options: unknown, file: string): Promise<string[]> {
-  const { shield } = parseConfig(options, inGateway)
+  const { shield } = parseConfig(options, defaultFields)
   if (!shield) return []
   if (!existsSync(file)) return [`shield.binding: ${noWrangler(file)}`]
   const name = basename(file)

@@ -5,7 +5,7 @@ import { type Config, type Policy, parseConfig } from '../../src/core/config/par
 import type { Condition } from '../../src/core/config/schema/condition.ts'
 import type { KeyPart } from '../../src/core/config/schema/key.ts'
 import { labelOf } from '../../src/core/program/key.ts'
-import { inGateway } from '../../src/features/in-gateway.ts'
+import { defaultFields } from '../../src/features/defaults.ts'
 import { lint } from '../../src/lint/lint.ts'
 
 /** Plain data, since one process sends it to another. */
@@ -56,7 +56,7 @@ export interface Try {
 
 /** @param judged says which host runs the configuration */
 export function describe(options: ConfigOptions, judged = ''): Description {
-  const config = parseConfig(options, inGateway)
+  const config = parseConfig(options, defaultFields)
   const { policies, use, apiKeys } = config
   const plain = policies.filter(({ match }) => isPlain(match))
   const [smallest] = plain

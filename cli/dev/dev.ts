@@ -267,7 +267,7 @@ async function start({ command, program }: DevOptions): Promise<void> {
       dashboard,
       hasEndpoints
         ? 'shows live what the Worker admits and refuses'
-        : "write use: [endpoints()], with endpoints from 'sluice/endpoints'",
+        : "write use: [endpoints()], with endpoints from 'sluice/features'",
     ],
     ...(database?.rows ?? [
       ['Objects', 'SluiceSubject', 'a Durable Object counts for each client'],

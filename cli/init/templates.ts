@@ -15,7 +15,7 @@ const config = (
   inObjects: boolean,
   isGateway = false,
 ) => `import { defineConfig } from 'sluice'
-${inObjects ? "import { durableObjects } from 'sluice/durable-objects'\n" : ''}${isGateway ? "import { observe } from 'sluice/observe'\n" : ''}
+${inObjects ? "import { durableObjects } from 'sluice/durable-objects'\n" : ''}${isGateway ? "import { observe } from 'sluice/features'\n" : ''}
 /** The configuration of Sluice. "npx sluice check" finds mistakes. */
 export default defineConfig({
 ${settings}${inObjects ? STORE : ''}${isGateway ? OBSERVE : ''}  policies: [

@@ -1,11 +1,11 @@
 /** Which host runs a configuration, and what it has. */
 import { readdir, readFile } from 'node:fs/promises'
 import { basename, dirname, extname, join, relative, resolve } from 'node:path'
-import type { FeatureFields } from '../../src/core/config/feature.ts'
 import { type Lack, parseFor } from '../../src/core/config/host.ts'
 import type { Config } from '../../src/core/config/parse.ts'
 import { addressReader } from '../../src/core/request/client-address.ts'
-import { inGateway } from '../../src/features/in-gateway.ts'
+import { defaultFields } from '../../src/features/defaults.ts'
+import { networks } from '../../src/features/proxies/networks.ts'
 import { checkAddress, ofNext, ofNode } from '../../src/hosts/node/lacks.ts'
 import { rootOf } from './root.ts'
 
@@ -23,27 +23,27 @@ export interface Host {
 
 const host = (
   name: string,
-  byDefault: readonly FeatureFields[],
   lacks: readonly Lack[],
   check: (config: Config) => void = () => {},
 ): Host => ({
   name,
-  isGateway: byDefault === inGateway,
+  isGateway: false,
   parse(options) {
-    const config = parseFor(options as object, byDefault, lacks)
+    const config = parseFor(options as object, defaultFields, lacks)
     check(config)
     return config
   },
 })
 
 /** Outside of Cloudflare a configuration must say where the address of a client comes from. */
-const knowsAddress = (config: Config) => checkAddress(config, addressReader(config.clientAddress))
+const knowsAddress = (config: Config) =>
+  checkAddress(config, addressReader(config.clientAddress, undefined, networks))
 
 export const hosts = {
-  gateway: host('a gateway', inGateway, []),
-  app: host('an app', [], []),
-  node: host('an app of Node', [], [ofNode], knowsAddress),
-  next: host('a proxy of Next.js', [], ofNext, knowsAddress),
+  gateway: { ...host('a gateway', []), isGateway: true },
+  app: host('an app', []),
+  node: host('an app of Node', [ofNode], knowsAddress),
+  next: host('a proxy of Next.js', ofNext, knowsAddress),
 } satisfies Record<string, Host>
 
 /** A host, and what shows it. */

@@ -4,7 +4,7 @@ import { createWriteStream } from 'node:fs'
 import { finished } from 'node:stream/promises'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
-import { inGateway } from '../../src/features/in-gateway.ts'
+import { defaultFields } from '../../src/features/defaults.ts'
 import { createAnonymizer, writeLine } from './anonymize.ts'
 import { clientsOf } from './decide/clients.ts'
 import { createReplayer, type Replayer } from './decide/replayer.ts'
@@ -46,7 +46,7 @@ export async function replay(options: ReplayOptions): Promise<ReplayReport> {
   const { files, config, against, exact = false, suggest, signal, onProgress } = options
   const log = await openLog(files, options.log)
   const parsed = (against ? [config, against] : [config]).map(({ options }) =>
-    parseConfig(options, inGateway),
+    parseConfig(options, defaultFields),
   )
   const clients = parsed.map((one) => clientsOf(one, log))
   const facts = clients.map(({ known }) => ({ ...known, wholeSeconds: log.wholeSeconds }))

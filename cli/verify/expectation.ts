@@ -2,7 +2,7 @@
 
 import { spanText } from '../../src/core/base/duration.ts'
 import { type Config, type Policy, parseConfig } from '../../src/core/config/parse.ts'
-import { inGateway } from '../../src/features/in-gateway.ts'
+import { defaultFields } from '../../src/features/defaults.ts'
 import { covers } from '../../src/lint/covers.ts'
 import { boundOf } from '../../src/lint/expect/bound.ts'
 import { type Expectation, expectationsOf } from '../../src/lint/expect/options.ts'
@@ -136,7 +136,7 @@ const isByOther = ({ answer: { decision } }: Played, bounding: Bounding | undefi
 function asPolicy(config: Config, index: number) {
   const { request: match, per: key } = [config.expect ?? []].flat()[index]!
   const written = { name: 'expectation', limit: 1, window: '1m', match, key }
-  const { policies } = parseConfig({ use: config.use, policies: [written] }, inGateway)
+  const { policies } = parseConfig({ use: config.use, policies: [written] }, defaultFields)
   return { ...config, policies, allow: [], deny: [] }
 }
 

@@ -97,14 +97,14 @@ const WITHOUT_OPTIONS = [...FREE, 'banList', 'bodies', 'distinct', 'proxies', 't
 export interface Features {
   /** True if both sides have a feature. */
   has: Has
-  /** True if one side has a feature by default, and so does not export it. */
+  /** True if a side has a feature by default, and does not export it. */
   isByDefault: Has
 }
 
 /** @param exported reports for each side whether it exports a feature */
 export const featuresOf = (exported: (feature: string) => boolean[]): Features => {
   const isByDefault: Has = (feature) =>
-    WITHOUT_OPTIONS.includes(feature) && new Set(exported(feature)).size > 1
+    WITHOUT_OPTIONS.includes(feature) && !exported(feature).every(Boolean)
   return {
     has: (feature) => exported(feature).every(Boolean) || isByDefault(feature),
     isByDefault,
@@ -139,11 +139,17 @@ export function drawConfig(draw: Draw, { has, isByDefault }: Features): Drawn {
     ...used('observe', 0.3),
     ...used('quota', 0.2, { limit: 5 }),
   ]
-  const isListed = use.some(([feature]) => feature === 'banList')
-  if (!isGateway) use.push(...used('endpoints', isListed ? 0.8 : 0.4))
+  const isListed = () => use.some(([feature]) => feature === 'banList')
+  if (!isGateway) use.push(...used('endpoints', isListed() ? 0.8 : 0.4))
   const names = ['one', 'two', 'three', 'four'].slice(0, pick(1, 1, 2, 2, 3, 4))
-  const drawPolicy = (name: string) => policy(draw, name, has, isListed)
+  const drawPolicy = (name: string) => policy(draw, name, has, isListed())
   const policies = names.map(drawPolicy)
+  // A side without `banList()` lists the bans of operators if a policy has a list.
+  if (isListed() && !policies.some(({ penalty }) => Object(penalty).list))
+    use.splice(
+      use.findIndex(([feature]) => feature === 'banList'),
+      1,
+    )
   // A live document is JSON, so it has no functions.
   const live: Policies = JSON.parse(JSON.stringify({ policies: names.map(drawPolicy) }))
   // Limits of one key are decided by one script.

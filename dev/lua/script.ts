@@ -82,7 +82,7 @@ export const generalScript = (parts: readonly { text: string }[]) =>
 }
 
 /** The module that contains the script of the list of bans. `npm run lua` writes it. */
-export const banListFile = new URL('../../src/features/ban-list/script-text.ts', import.meta.url)
+export const banListFile = new URL('../../src/features/bans/script-text.ts', import.meta.url)
 
 /** The text of the module that contains the script of the list of bans. */
 export const banListModule = (

@@ -3,7 +3,7 @@ import { parseConfig } from '../../src/core/config/parse.ts'
 import type { Limit } from '../../src/core/connection/store.ts'
 import { compile } from '../../src/core/connection/upstash/compile.ts'
 import { isPlain, toCompiled } from '../../src/core/connection/upstash/sets.ts'
-import { inGateway } from '../../src/features/in-gateway.ts'
+import { defaultFields } from '../../src/features/defaults.ts'
 import { luaParts } from './script.ts'
 
 /**
@@ -12,7 +12,7 @@ import { luaParts } from './script.ts'
  * @throws if the configuration is invalid, or if no compiled script decides one of these policies, or all of them
  */
 export async function shownScript(file: string, names: string[]): Promise<string> {
-  const { policies } = parseConfig(await loadConfig(file), inGateway)
+  const { policies } = parseConfig(await loadConfig(file), defaultFields)
   for (const name of names) {
     if (!policies.some((policy) => policy.name === name)) throw new Error(`no policy "${name}"`)
   }

@@ -2,9 +2,9 @@ import { type Mutant, mutantsOf } from './mutant.ts'
 
 const folder = 'test/unit/hosts'
 const lua = mutantsOf('lua/ban_list.lua', folder)
-const watch = mutantsOf('src/features/ban-list/watch.ts', folder)
-const list = mutantsOf('src/features/ban-list/list.ts', folder)
-const endpoint = mutantsOf('src/features/ban-list/endpoint.ts', folder)
+const watch = mutantsOf('src/features/bans/watch.ts', folder)
+const list = mutantsOf('src/features/bans/list.ts', folder)
+const endpoint = mutantsOf('src/features/bans/endpoint.ts', folder)
 const fields = mutantsOf('src/features/bans/fields.ts', folder)
 const verified = mutantsOf('src/features/verify/verified.ts', folder)
 const by = 'ban-list'

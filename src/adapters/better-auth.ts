@@ -1,5 +1,5 @@
 /** `sluice/better-auth`: counts the rate limits of Better Auth. */
-import { slidingLog } from '../features/sliding-log/index.ts'
+import { logs } from '../features/sliding-log/part.ts'
 import { type AdapterOptions, createCounter, inSeconds, termsOf } from './counter.ts'
 
 export type { AdapterOptions } from './counter.ts'
@@ -25,7 +25,7 @@ export interface BetterAuthStorage {
  * export const auth = betterAuth({ rateLimit: { enabled: true, customStorage: sluiceStorage() } })
  */
 export function sluiceStorage(options: AdapterOptions = {}): BetterAuthStorage {
-  const counter = createCounter(options, 'better-auth', { byDefault: [slidingLog()] })
+  const counter = createCounter(options, 'better-auth', { lua: logs })
   return {
     async consume(key, { window, max }) {
       const terms = termsOf({ limit: max, windowMs: window * 1000 })

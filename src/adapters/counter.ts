@@ -5,9 +5,11 @@ import { StoreError } from '../core/base/errors.ts'
 import { Recent } from '../core/base/recent.ts'
 import { isCloudflare } from '../core/base/runtime.ts'
 import { largestQuota, MAX_ENTRIES } from '../core/base/units.ts'
+import type { FeatureFields } from '../core/config/feature.ts'
 import type { ConfigOptions, PolicyOptions } from '../core/config/options.ts'
 import { type Policy, parseConfig } from '../core/config/parse.ts'
-import { createLimiter, type Host } from '../core/create.ts'
+import type { ScriptPart } from '../core/connection/upstash/part.ts'
+import { createLimiter } from '../core/create.ts'
 import { prepare } from '../core/decide/decide.ts'
 import { limitState } from '../core/decide/limit.ts'
 import { type Operation, operate, refund } from '../core/decide/operate.ts'
@@ -71,15 +73,18 @@ const batched = isCloudflare() ? {} : { waitUntil }
 
 /**
  * @param name names the counters in Redis
- * @param host the features and the parts of the script that the adapter needs
+ * @param needs the fields and the parts of the script that the terms of the adapter need. Defaults to none
  * @throws {ConfigError} immediately, if an option is invalid
  */
 export function createCounter(
   { env, ...options }: AdapterOptions,
   name: string,
-  host: Pick<Host, 'byDefault' | 'lua'>,
+  {
+    fields = [],
+    lua = [],
+  }: { fields?: readonly FeatureFields[]; lua?: readonly ScriptPart[] } = {},
 ) {
-  const limiter = createLimiter({ ...options, policies: [] }, host)
+  const limiter = createLimiter({ ...options, policies: [] }, { lua })
   const known = new Recent<Policy>(MAX_TERMS)
 
   function matchOf(terms: CounterTerms, key: string): Match {
@@ -87,7 +92,7 @@ export function createCounter(
     let policy = known.get(id)
     if (!policy) {
       const policies = [{ name, key: 'global', ...terms }]
-      policy = parseConfig({ ...options, policies }, host.byDefault).policies[0]!
+      policy = parseConfig({ ...options, policies }, fields).policies[0]!
       known.set(id, policy)
     }
     return { policy, partitionKey: [['key', key]], cost: policy.cost.otherwise }

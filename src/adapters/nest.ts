@@ -1,8 +1,9 @@
 /** `sluice/nest`: a storage for the throttler of Nest. */
 
 import { operators } from '../core/connection/upstash/script-text.ts'
-import { bans } from '../features/bans/index.ts'
-import { slidingLog } from '../features/sliding-log/index.ts'
+import { declaration as bans } from '../features/bans/declaration.ts'
+import { penalties } from '../features/bans/part.ts'
+import { logs } from '../features/sliding-log/part.ts'
 import { type AdapterOptions, createCounter, inSeconds, termsOf } from './counter.ts'
 
 export type { AdapterOptions } from './counter.ts'
@@ -28,8 +29,8 @@ export class SluiceThrottlerStorage {
   /** @throws {ConfigError} if an option is invalid */
   constructor(options: AdapterOptions = {}) {
     this.#counter = createCounter(options, 'nest', {
-      byDefault: [bans(), slidingLog()],
-      lua: [{ text: operators }],
+      fields: [bans],
+      lua: [...logs, penalties, { text: operators }],
     })
   }
 

@@ -32,12 +32,13 @@ const endpoints: Endpoint[] = [
 /**
  * Creates the router of the paths under `/_sluice/`: health, readiness and the decision API. Each answer has the fields that let pages of
  * another origin read it.
+ * @param others as of `createApi`
  * @param openapi as of `createApi`
  * @returns `undefined` for other paths
  */
-export function createRouter(limiter: Limiter, openapi?: object) {
+export function createRouter(limiter: Limiter, others: readonly Endpoint[], openapi?: object) {
   const { health, ready } = createHealth(limiter)
-  const api = createApi(limiter, openapi)
+  const api = createApi(limiter, others, openapi)
   /** @param missingOrigin returns why requests cannot be forwarded. Defaults to no reason */
   return async (
     request: Request,
@@ -59,11 +60,16 @@ export function createRouter(limiter: Limiter, openapi?: object) {
 /**
  * Creates the decision API, for services that do not run behind the Worker (docs/reference/decision-api.md). Its endpoints exist only
  * if the Worker's environment has a token for them.
+ * @param others the endpoints that it has besides its own and those of features
  * @param openapi the answer of `GET /openapi.json`; without it the path does not exist
  * @returns `undefined` for other paths
  */
-function createApi({ config, rulesOf, partsOf, log, stages }: Limiter, openapi?: object) {
-  const all = [...endpoints, ...(stages.endpoints ?? [])]
+function createApi(
+  { config, rulesOf, partsOf, log, stages }: Limiter,
+  others: readonly Endpoint[],
+  openapi?: object,
+) {
+  const all = [...endpoints, ...others, ...(stages.endpoints ?? [])]
   return async (
     request: Request,
     path: string,

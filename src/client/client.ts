@@ -2,7 +2,7 @@
 
 import type { Ask, KeyLimit, KeyValues } from '../api/schema.ts'
 import type { Decision, LimitStatus } from '../core/base/decision.ts'
-import type { BanPage } from '../features/ban-list/endpoint.ts'
+import type { BanPage } from '../features/bans/endpoint.ts'
 import type { OverrideList } from '../features/overrides/endpoints.ts'
 import { answerOf, decisionOf, notTheApi } from './answer.ts'
 import { ApiError } from './error.ts'
@@ -19,7 +19,7 @@ export type {
   RequestDescription,
 } from '../api/schema.ts'
 export type { Decision, LimitState, LimitStatus, Reason } from '../core/base/decision.ts'
-export type { BanPage } from '../features/ban-list/endpoint.ts'
+export type { BanPage } from '../features/bans/endpoint.ts'
 export type { OverrideList } from '../features/overrides/endpoints.ts'
 export { describeRequest } from './describe.ts'
 export { ApiError, type ApiErrorCode, type Problem } from './error.ts'
@@ -87,7 +87,7 @@ export interface ApiClient {
     list(policy: string): Promise<OverrideList>
   }
   /**
-   * A page of the keys that a policy bans now, with `banList()`. Rejects with an ApiError; `onError` is not used.
+   * A page of the keys that a policy with `penalty.list` bans now. Rejects with an ApiError; `onError` is not used.
    * @param after `next` of the page before. Defaults to the first page
    */
   bans(policy: string, after?: string): Promise<BanPage>

@@ -3,7 +3,7 @@ import { type Finding, type FindingCode, findingCodes } from '../core/config/fin
 import type { ConfigOptions } from '../core/config/options.ts'
 import { type Config, parseConfig } from '../core/config/parse.ts'
 import { show } from '../core/config/schema/checked.ts'
-import { inGateway } from '../features/in-gateway.ts'
+import { defaultFields } from '../features/defaults.ts'
 import { bodyWithoutOrigin, neverABody, smallChunk, unreadableBody } from './bodies.ts'
 import { botConditions, botConditionsInList } from './bots.ts'
 import { claimOfOtherKey } from './claims.ts'
@@ -91,7 +91,7 @@ export const lintApp = (options: unknown, parse: Parse): Finding[] => findingsOf
 
 type Parse = (options: unknown) => Config
 
-const asInGateway: Parse = (options) => parseConfig(options, inGateway)
+const asInGateway: Parse = (options) => parseConfig(options, defaultFields)
 
 const NO_ORIGIN: Found = {
   code: 'no-origin',

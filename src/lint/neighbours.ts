@@ -67,7 +67,7 @@ const inConfig: Record<string, string> = {
   redis: "Write store: upstash(redis), with import { upstash } from 'sluice/upstash'",
   client: "Write store: upstash(redis), with import { upstash } from 'sluice/upstash'",
   ephemeralCache: 'Write denialCache: true or false',
-  analytics: "Write use: [observe({ to: 'log' })], with import { observe } from 'sluice/observe'",
+  analytics: "Write use: [observe({ to: 'log' })], with import { observe } from 'sluice/features'",
   timeout: 'Write deadline',
   trustProxy: 'Write clientAddress: { forwardedFor: { trustedProxies: 1 } }',
   handler: 'Write refusal: { status, body, headers }, or in an app a function',

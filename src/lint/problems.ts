@@ -3,15 +3,12 @@ import { type ConfigProblem, messageOf } from '../core/base/errors.ts'
 import { nearest } from './nearest.ts'
 import { algorithmHint, durationHint, headerSetHint, neighbourField } from './neighbours.ts'
 
-/** Features, as they are written in `use`. Others are written as `name()`. */
+/** Features with parameters, as they are written in `use`. Others are written as `name()`. */
 const FEATURES: Record<string, string | undefined> = {
   __proto__: null as never,
-  leases: 'leases()',
   observe: "observe({ to: 'log' })",
   jwt: "jwt({ secret: 'JWT_SECRET' })",
   bodies: 'bodies()',
-  overrides: 'overrides()',
-  refusals: 'refusals()',
   cluster: 'cluster()',
 }
 
@@ -27,9 +24,8 @@ export function explained(problem: ConfigProblem): { message: string; hint: stri
 
 function hintOf({ path, expected, got }: ConfigProblem): string {
   const feature = FEATURES[path]
-  if (feature && isUnknownField(expected)) {
-    return `Write use: [${feature}] beside policies, with import { ${path} } from 'sluice/${path}'.`
-  }
+  if (feature && isUnknownField(expected))
+    return `Write use: [${feature}] beside policies, with import { ${path} } from 'sluice/features'.`
   const text = textOf(got)
   if (isUnknownField(expected)) {
     const hint = neighbourField(path)

@@ -10,6 +10,7 @@ import type { Feature } from '../core/feature.ts'
 import { penalties } from '../features/bans/part.ts'
 import { concurrency } from '../features/concurrency/index.ts'
 import { limitsOfOperators } from '../features/overrides/part.ts'
+import { plans } from '../features/plans/index.ts'
 import { slidingLog } from '../features/sliding-log/index.ts'
 import { lines } from '../features/turns/part.ts'
 import { createRoom } from '../features/turns/room.ts'
@@ -39,6 +40,7 @@ const fixed = <T>(value: T) =>
 /** The features that each limiter of calls has: its limits wait, and the other side may lower them. */
 const featuresOf = ({ wait, maxWaiting }: { wait: number; maxWaiting: number }): Feature[] => [
   concurrency(),
+  plans(),
   slidingLog(),
   {
     name: 'turns',

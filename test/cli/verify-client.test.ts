@@ -7,7 +7,7 @@ import { createClient, newNonce } from '../../cli/verify/client.ts'
 import { checkOrigin } from '../../cli/verify/origin.ts'
 import { type VerifyOptions, verifyDeployment } from '../../cli/verify/run.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
-import { inGateway } from '../../src/features/in-gateway.ts'
+import { defaultFields } from '../../src/features/defaults.ts'
 import { verify } from '../../src/features/verify/index.ts'
 import { rateLimiter } from '../../src/hosts/node/node.ts'
 import { sluice } from '../support/dev-command.ts'
@@ -21,7 +21,7 @@ const policy = { name: 'all', algorithm: 'fixed-window', limit: 3, window: '1h' 
 const start = (listener: RequestListener) => listen(createServer(listener))
 
 async function findingsOf(url: string, options: object, more: Partial<VerifyOptions> = {}) {
-  const config = parseConfig(options, inGateway)
+  const config = parseConfig(options, defaultFields)
   const findings = await verifyDeployment({ url, token: TOKEN, config, maxWaitMs: 0, ...more })
   return findings
 }

@@ -6,7 +6,7 @@ import { verifyDeployment } from '../../cli/verify/run.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
 import { bans } from '../../src/features/bans/index.ts'
 import { concurrency } from '../../src/features/concurrency/index.ts'
-import { inGateway } from '../../src/features/in-gateway.ts'
+import { defaultFields } from '../../src/features/defaults.ts'
 import { jitter } from '../../src/features/jitter/index.ts'
 import { leases } from '../../src/features/leases/index.ts'
 import { slidingLog } from '../../src/features/sliding-log/index.ts'
@@ -102,7 +102,7 @@ test('100 random healthy configurations have no problem.', {
       if (await limit(request, response)) response.end('ok')
     })
     const url = await listen(server)
-    const config = parseConfig(options, inGateway)
+    const config = parseConfig(options, defaultFields)
     const findings = await verifyDeployment({ url, token: TOKEN, config, maxWaitMs: 2_500 })
     expect(findings.filter(({ status }) => status === 'problem')).toEqual([])
     for (const name of ['configuration', 'store', 'clock']) {

@@ -5,8 +5,8 @@ import { verifyDeployment } from '../../cli/verify/run.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
 import type { Feature } from '../../src/core/feature.ts'
 import { bodies } from '../../src/features/bodies/index.ts'
+import { defaultFields } from '../../src/features/defaults.ts'
 import { distinct } from '../../src/features/distinct/index.ts'
-import { inGateway } from '../../src/features/in-gateway.ts'
 import { turns } from '../../src/features/turns/index.ts'
 import { verify } from '../../src/features/verify/index.ts'
 import { rateLimiter } from '../../src/hosts/node/node.ts'
@@ -25,7 +25,7 @@ async function findingsOf(policies: NonNullable<Options['policies']>, use: Featu
   return verifyDeployment({
     url: await listen(server),
     token: TOKEN,
-    config: parseConfig(options, inGateway),
+    config: parseConfig(options, defaultFields),
     maxWaitMs: 0,
   })
 }

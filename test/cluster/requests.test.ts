@@ -207,6 +207,6 @@ test('Without `cluster` a batch with keys in several slots fails with an error t
   const [reply] = await upstash.decideEach([[take(row(subjectAt(0)))], [take(row(subjectAt(1)))]])
   expect(reply).toMatchObject({
     message:
-      "redis-error: Redis refused the command (CROSSSLOT: write use: [cluster()] with cluster from 'sluice/cluster')",
+      "redis-error: Redis refused the command (CROSSSLOT: write use: [cluster()] with cluster from 'sluice/features')",
   })
 })

@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { rolldown } from 'rolldown'
 import { expect, test } from 'vitest'
 import { checkSizes, growth } from '../../dev/size/check.ts'
 import { workerLimit } from '../../dev/size/limits.ts'
@@ -52,3 +55,46 @@ test('The treemap has a box for each module.', () => {
 test('The Worker is within its limit, compressed.', async () => {
   expect((await checkSizes([workerLimit])).problems).toEqual([])
 })
+
+const source = (path: string) =>
+  fileURLToPath(new URL(`../../src/features/${path}`, import.meta.url))
+const folders = [...readFileSync(source('index.ts'), 'utf8').matchAll(/'\.\/(.*)\/index\.ts'/g)]
+const named = folders.map(([, folder]): [feature: string, folder: string] => [
+  folder!.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase()),
+  folder!,
+])
+
+/** The modules of the bundle of a project that uses one feature, and its length in characters. */
+async function bundled(feature: string, file: string) {
+  const code = `import { ${feature} } from '${source(file)}'\nconsole.log(${feature})`
+  const bundle = await rolldown({
+    input: 'project',
+    platform: 'neutral',
+    resolve: { mainFields: ['module', 'main'] },
+    logLevel: 'silent',
+    plugins: [
+      {
+        name: 'project',
+        resolveId: (id) => (id === 'project' ? '\0project' : undefined),
+        load: (id) => (id === '\0project' ? code : undefined),
+      },
+    ],
+  })
+  const { output } = await bundle.generate({ minify: true, codeSplitting: false })
+  const [{ modules, code: text }] = output
+  const kept = Object.entries(modules).filter(([, { renderedLength }]) => renderedLength > 0)
+  return { modules: kept.map(([id]) => id).sort(), length: text.length }
+}
+
+test.each(named)(
+  'A bundle with %s of sluice/features has no more than one with its own file.',
+  async (feature, folder) => {
+    const [ofAll, own] = [
+      await bundled(feature, 'index.ts'),
+      await bundled(feature, `${folder}/index.ts`),
+    ]
+    expect(ofAll.modules).toEqual(own.modules)
+    // The minifier gives other names to the same code, and a few are longer.
+    expect(Math.abs(ofAll.length - own.length)).toBeLessThan(30)
+  },
+)

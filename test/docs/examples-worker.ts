@@ -4,19 +4,13 @@
  */
 import keyFunction from '../../examples/key-function.ts'
 import type { Feature } from '../../src/core/feature.ts'
-import { banList } from '../../src/features/ban-list/index.ts'
 import { type BodiesOptions, bodies } from '../../src/features/bodies/index.ts'
 import { cluster } from '../../src/features/cluster/index.ts'
-import { distinct } from '../../src/features/distinct/index.ts'
 import { type GraphqlCostOptions, graphqlCost } from '../../src/features/graphql/graphql.ts'
-import { headerSets } from '../../src/features/header-sets/index.ts'
 import { jitter } from '../../src/features/jitter/index.ts'
 import { type JwtOptions, jwt } from '../../src/features/jwt/index.ts'
-import { leases } from '../../src/features/leases/index.ts'
 import { type ObserveOptions, observe } from '../../src/features/observe/index.ts'
-import { overrides } from '../../src/features/overrides/index.ts'
 import { type QuotaOptions, quota } from '../../src/features/quota/index.ts'
-import { refusals } from '../../src/features/refusals/index.ts'
 import { type TurnsOptions, turns } from '../../src/features/turns/index.ts'
 import { type ConfigOptions, createGateway } from '../../src/index.ts'
 
@@ -34,14 +28,8 @@ const makers: Record<string, (options: never) => Feature> = {
     bodies({ ...options, ...(graphql && { graphql: graphqlCost(graphql.options) }) }),
   jitter: (share: '10%') => jitter(share),
   quota: (options: QuotaOptions) => quota(options),
-  refusals: () => refusals(),
   jwt: (options: JwtOptions) => jwt(options),
   cluster: () => cluster(),
-  leases: () => leases(),
-  overrides: () => overrides(),
-  banList: () => banList(),
-  distinct: () => distinct(),
-  headerSets: () => headerSets(),
   turns: (options: TurnsOptions) => turns(options),
 }
 

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { jsonSchemaOf } from '../../dev/openapi/schemas.ts'
 import { config } from '../../src/core/config/schema/config.ts'
 import { refusalFields } from '../../src/core/config/schema/refusal-fields.ts'
-import { inGateway } from '../../src/features/in-gateway.ts'
+import { defaultFields } from '../../src/features/defaults.ts'
 import { jwtOptions } from '../../src/features/jwt/options.ts'
 import { expectation } from '../../src/lint/expect/options.ts'
 import { found, pageAt, pages } from '../support/pages.ts'
@@ -28,7 +28,7 @@ function fieldsOf(schema: JsonSchema, path: string[] = []): string[] {
 // A rule of a cost is a condition with a price: its fields are those of `match`. Other entries have the fields of `refusal`, `jwt` and `expect`.
 const all = [
   ...fieldsOf(jsonSchemaOf(config)),
-  ...inGateway.flatMap(({ fields, settings }) => [
+  ...defaultFields.flatMap(({ fields, settings }) => [
     ...(fields ? fieldsOf(jsonSchemaOf(v.object(fields({}))), ['policies']) : []),
     ...(settings ? fieldsOf(jsonSchemaOf(v.object(settings({})))) : []),
   ]),

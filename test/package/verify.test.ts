@@ -13,7 +13,7 @@ const TOKEN = 'a-token-to-verify-with'
 
 /** The configuration of an app, which has two policies. */
 const config = (clientAddress: string) => `import { defineConfig } from 'sluice'
-import { verify } from 'sluice/verify'
+import { verify } from 'sluice/features'
 
 export default defineConfig({
   clientAddress: ${clientAddress},

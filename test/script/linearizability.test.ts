@@ -10,7 +10,7 @@ import { startWorker } from '../../dev/worker.ts'
 import type { PolicyOptions } from '../../src/core/config/options.ts'
 import { type Policy, parseConfig } from '../../src/core/config/parse.ts'
 import type { StoreReply } from '../../src/core/connection/store.ts'
-import { inGateway } from '../../src/features/in-gateway.ts'
+import { defaultFields } from '../../src/features/defaults.ts'
 import type { ModelRequest } from '../model/model.ts'
 import { type Call, Undecided, unexplained } from '../support/checker.ts'
 import { useDatabase } from '../support/database.ts'
@@ -55,7 +55,7 @@ const { policies } = parseConfig(
       { name: 'gcra', algorithm: 'gcra', limit: 50, burst: 7, window: '1s' },
     ] satisfies PolicyOptions[],
   },
-  inGateway,
+  defaultFields,
 )
 
 /** Posts on a connection of its own: workerd may close an idle one at the moment it is used again. */

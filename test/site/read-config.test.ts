@@ -3,10 +3,10 @@ import { typescriptLanguage } from '@codemirror/lang-javascript'
 import { describe, expect, test } from 'vitest'
 import { fieldDocs } from '../../dev/site/field-docs.ts'
 import { fieldsAt, valuesAt } from '../../site/playground/editor/completions.ts'
-import { byDefault, features } from '../../site/playground/editor/features.ts'
+import { features } from '../../site/playground/editor/features.ts'
 import { pathAt } from '../../site/playground/editor/path.ts'
 import { placeOf, readConfig } from '../../site/playground/editor/read-config.ts'
-import { inGateway } from '../../src/features/in-gateway.ts'
+import { defaultFields } from '../../src/features/defaults.ts'
 
 const read = (text: string) => {
   const { value, problems } = readConfig(text)
@@ -42,8 +42,8 @@ describe('what is read', () => {
   })
 
   test('The playground has the features that a Worker has by default.', () => {
-    expect(byDefault.map(({ name }) => name)).toEqual(inGateway.map(({ name }) => name))
-    expect(Object.keys(features)).toEqual(expect.arrayContaining(byDefault.map(({ name }) => name)))
+    const names = defaultFields.map(({ name }) => name)
+    expect(Object.keys(features)).toEqual(expect.arrayContaining(names))
   })
 
   test('A field __proto__ is a field.', () => {

@@ -2,7 +2,7 @@ import type { ConfigOptions } from '../../src/core/config/options.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
 import { featuresOf, stagesOf } from '../../src/core/feature.ts'
 import { compileMatcher, type Matched, type Matcher } from '../../src/core/program/match.ts'
-import { inGateway } from '../../src/features/in-gateway.ts'
+import { defaultFields } from '../../src/features/defaults.ts'
 import { plans } from '../../src/features/plans/index.ts'
 import { viewOnCloudflare } from './view-on-cloudflare.ts'
 
@@ -15,7 +15,7 @@ export interface Circumstances {
 
 /** Compiles a configuration to a function that matches requests, without a Worker. Logged events go to `lines`. */
 export function createMatcher(options: ConfigOptions, lines: string[] = []) {
-  const config = parseConfig(options, inGateway)
+  const config = parseConfig(options, defaultFields)
   const log = (event: string, code: string) => void lines.push(`${event} ${code}`)
   const match: Matcher = compileMatcher(
     config,

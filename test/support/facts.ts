@@ -3,7 +3,7 @@ import type { Decision, LimitState } from '../../src/core/base/decision.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
 import type { DecisionFact } from '../../src/core/decide/observer.ts'
 import type { Match } from '../../src/core/program/match.ts'
-import { inGateway } from '../../src/features/in-gateway.ts'
+import { defaultFields } from '../../src/features/defaults.ts'
 
 export const limitState = (change: Partial<LimitState> = {}): LimitState => ({
   policy: 'a',
@@ -25,7 +25,7 @@ export const refusing = (change: Partial<LimitState> = {}): LimitState =>
 
 const [policy] = parseConfig(
   { policies: [{ name: 'a', limit: 10, window: '1m' }] },
-  inGateway,
+  defaultFields,
 ).policies
 
 export const matchOf = (

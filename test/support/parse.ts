@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import { ConfigError } from '../../src/core/base/errors.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
-import { inGateway } from '../../src/features/in-gateway.ts'
+import { defaultFields } from '../../src/features/defaults.ts'
 import { leases } from '../../src/features/leases/index.ts'
 
 /** The forms of a key part, as error messages list them. */
@@ -24,7 +24,7 @@ export function errorOf(parse: () => unknown): ConfigError | undefined {
 
 /** The problems of a configuration as "path: expected | got". */
 export const problems = (config: unknown): string[] =>
-  (errorOf(() => parseConfig(config, inGateway))?.problems ?? []).map(
+  (errorOf(() => parseConfig(config, defaultFields))?.problems ?? []).map(
     ({ path, expected, got }) => `${path}: ${expected} | ${got}`,
   )
 
@@ -34,7 +34,7 @@ export const expectedBy = (parse: () => unknown): string[] =>
 
 /** The message of the error of a configuration; empty if it is valid. */
 export const messageOf = (config: unknown): string =>
-  errorOf(() => parseConfig(config, inGateway))?.message ?? ''
+  errorOf(() => parseConfig(config, defaultFields))?.message ?? ''
 
 /** The problems of a valid policy with `change`. Paths are without `policies[0].`. */
 export const problemsOf = (change: object) =>

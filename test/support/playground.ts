@@ -1,12 +1,12 @@
 /** Ten scenarios of the playground, and what the oracle decides on them. */
 
-import { byDefault } from '../../site/playground/editor/features.ts'
 import { readConfig } from '../../site/playground/editor/read-config.ts'
 import { arrivalsOf } from '../../site/playground/engine/traffic.ts'
 import { examples } from '../../site/playground/scenarios.ts'
 import type { PageState } from '../../site/playground/state.ts'
 import { type Policy, parseConfig } from '../../src/core/config/parse.ts'
 import type { StoreState } from '../../src/core/connection/store.ts'
+import { defaultFields } from '../../src/features/defaults.ts'
 import { Model, type ModelLimit } from '../model/model.ts'
 
 const [first] = examples
@@ -65,7 +65,7 @@ const applies = ({ match }: Policy, { method, url }: { method: string; url: stri
 
 /** Decides the traffic of a scenario by the oracle. */
 export function onModel({ text, traffic }: PageState): Answer[] {
-  const { policies } = parseConfig(readConfig(text).value, byDefault)
+  const { policies } = parseConfig(readConfig(text).value, defaultFields)
   const model = new Model()
   const ends: { at: number; limits: ModelLimit[] }[] = []
   return arrivalsOf(traffic, policies[0]!).map((arrival, index) => {

@@ -3,7 +3,7 @@ import { parseConfig } from '../../src/core/config/parse.ts'
 import type { HeaderSet } from '../../src/core/config/schema/headers.ts'
 import { setOf } from '../../src/core/respond/ratelimit-fields/sets.ts'
 import { withDecisionFields } from '../../src/core/respond/response.ts'
-import { inGateway } from '../../src/features/in-gateway.ts'
+import { defaultFields } from '../../src/features/defaults.ts'
 import { allowed, state } from './decisions.ts'
 
 /** Every kind of header set. */
@@ -16,7 +16,7 @@ export const every: HeaderSet[] = [
 ]
 /** Sets as `headers` of a parsed configuration has them. */
 export const parsed = (headers: HeaderSet | HeaderSet[]) =>
-  parseConfig({ policies: [], headers }, inGateway).headers
+  parseConfig({ policies: [], headers }, defaultFields).headers
 
 export const fieldValues = (set: HeaderSet, decision: Decision) =>
   setOf(parsed(set)[0]!).valuesFor(decision)

@@ -11,9 +11,9 @@ import type {
 import { parseConfig } from '../../src/core/config/parse.ts'
 import type { CostOptions } from '../../src/core/config/schema/cost.ts'
 import { bodies } from '../../src/features/bodies/index.ts'
+import { defaultFields } from '../../src/features/defaults.ts'
 import { distinct } from '../../src/features/distinct/index.ts'
 import { graphqlCost } from '../../src/features/graphql/graphql.ts'
-import { inGateway } from '../../src/features/in-gateway.ts'
 import { jwt } from '../../src/features/jwt/index.ts'
 import { leases } from '../../src/features/leases/index.ts'
 import { overrides } from '../../src/features/overrides/index.ts'
@@ -182,7 +182,7 @@ const entry = mostly(usualMatch, random.match).filter((match) => Object.keys(mat
 /** Removes what the schema refuses: the fields of a policy that contradict others. */
 function valid(options: ConfigOptions, attempts = 20): ConfigOptions {
   try {
-    parseConfig({ ...options, ...plugins }, inGateway)
+    parseConfig({ ...options, ...plugins }, defaultFields)
     return options
   } catch (error) {
     if (!(error instanceof ConfigError) || attempts === 0) throw error

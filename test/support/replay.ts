@@ -7,7 +7,7 @@ import type { Decided } from '../../cli/replay/decide/verdict.ts'
 import type { Fact, LogLine } from '../../cli/replay/line.ts'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
-import { inGateway } from '../../src/features/in-gateway.ts'
+import { defaultFields } from '../../src/features/defaults.ts'
 
 /** A Monday at noon, UTC. */
 export const NOON = Date.UTC(2026, 0, 5, 12)
@@ -48,9 +48,13 @@ export async function replay(
   lines: LogLine[],
   { redis, facts = someFacts, wholeSeconds = false, chunk = lines.length }: ReplayOptions = {},
 ): Promise<Decided[]> {
-  const replayer = replayerOn(redis, createLineMatcher(parseConfig(config, inGateway), { facts }), {
-    wholeSeconds,
-  })
+  const replayer = replayerOn(
+    redis,
+    createLineMatcher(parseConfig(config, defaultFields), { facts }),
+    {
+      wholeSeconds,
+    },
+  )
   // No call waits for the one before.
   const calls: Promise<Decided[]>[] = []
   for (let from = 0; from < lines.length; from += chunk) {

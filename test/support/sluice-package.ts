@@ -42,7 +42,7 @@ export async function buildPackage(): Promise<void> {
     ...bundled,
     entryPoints: {
       index: join(root, 'src/index.ts'),
-      observe: join(root, 'src/features/observe/index.ts'),
+      features: join(root, 'src/features/index.ts'),
       'durable-objects': join(root, 'src/stores/durable-objects/index.ts'),
     },
     outdir,
@@ -54,7 +54,7 @@ export async function buildPackage(): Promise<void> {
   })
   const exports = {
     '.': './dist/index.js',
-    './observe': './dist/observe.js',
+    './features': './dist/features.js',
     './durable-objects': './dist/durable-objects.js',
   }
   const manifest = { name: 'sluice', type: 'module', exports }

@@ -5,7 +5,7 @@ import { parseConfig } from '../../src/core/config/parse.ts'
 import { compileMatcher, isMatch, type Matched } from '../../src/core/program/match.ts'
 import { folded } from '../../src/core/request/fold.ts'
 import { RequestView } from '../../src/core/request/view.ts'
-import { inGateway } from '../../src/features/in-gateway.ts'
+import { defaultFields } from '../../src/features/defaults.ts'
 import { type NodeRequest, toRequest } from '../../src/hosts/node/incoming.ts'
 
 /**
@@ -113,7 +113,7 @@ const config = parseConfig(
     deny: { path: '/admin/*' },
     allow: { path: '/health', policies: 'rest' },
   },
-  inGateway,
+  defaultFields,
 )
 const match = compileMatcher(config, () => {})
 const runtime = { env: {}, context: undefined, waitUntil: () => {} }

@@ -12,7 +12,7 @@ import { type RunningProxy, runProxy } from '../../dev/proxies/run.ts'
 import type { Stack } from '../../dev/stack.ts'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
-import { inGateway } from '../../src/features/in-gateway.ts'
+import { defaultFields } from '../../src/features/defaults.ts'
 import { findInstalledProxies } from '../support/proxy-binaries.ts'
 import { startScriptedOrigin } from '../support/scripted-origin.ts'
 import { startStack } from '../support/stack.ts'
@@ -130,7 +130,7 @@ describe.each(names.filter((name) => binaries[name]))('%s', (name) => {
 
   test.each([false, true])('sluice verify has no problem (through: %s).', async (through) => {
     const { policies } = config
-    const parsed = parseConfig({ policies: policies.slice(0, 3) }, inGateway)
+    const parsed = parseConfig({ policies: policies.slice(0, 3) }, defaultFields)
     const before = stack.origin.requests()
     const options = { url: proxy.url, token: verifyToken, config: parsed, through, maxWaitMs: 0 }
     const findings = await verifyDeployment(options)

@@ -1,5 +1,5 @@
 /** The keys that are banned now, with buttons to look at them and to unban them. */
-import type { BanPage, BanReport } from '../../../src/features/ban-list/endpoint.ts'
+import type { BanPage, BanReport } from '../../../src/features/bans/endpoint.ts'
 import { call } from './call.ts'
 import { byId, element, setText, showRows } from './dom.ts'
 import { button, targetOf } from './offenders.ts'

@@ -36,7 +36,7 @@ const POLICIES_MS = 60_000
 
 const OBSERVE_OFF = `The Worker does not count its decisions. Add to sluice.config.ts, and deploy it:
 
-import { observe } from 'sluice/observe'
+import { observe } from 'sluice/features'
 
 use: [observe()],`
 const NO_API =

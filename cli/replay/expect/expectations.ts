@@ -4,7 +4,7 @@ import type { Part } from '../../../src/core/base/part.ts'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
 import { parseConfig } from '../../../src/core/config/parse.ts'
 import { isMatch } from '../../../src/core/program/match.ts'
-import { inGateway } from '../../../src/features/in-gateway.ts'
+import { defaultFields } from '../../../src/features/defaults.ts'
 import { expectationsOf } from '../../../src/lint/expect/options.ts'
 import { titleOf } from '../../../src/lint/expect/text.ts'
 import { createLineMatcher } from '../decide/matcher.ts'
@@ -34,7 +34,7 @@ export function createExpectationCounter(
     const one = { name: 'expectation', limit: 1, window: '1m', match: request, key: per } as const
     const options = { use, apiKeys, caseSensitivePaths, policies: [one] } as ConfigOptions
     return createCounter(
-      createLineMatcher(parseConfig(options, inGateway), log),
+      createLineMatcher(parseConfig(options, defaultFields), log),
       expectation.inMs,
       { title: titleOf(expectation), atMost: expectation.atMost },
     )

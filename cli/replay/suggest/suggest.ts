@@ -6,7 +6,7 @@ import type { ConfigOptions, PolicyOptions } from '../../../src/core/config/opti
 import { type Policy, parseConfig } from '../../../src/core/config/parse.ts'
 import { labelOf } from '../../../src/core/program/key.ts'
 import { isMatch } from '../../../src/core/program/match.ts'
-import { inGateway } from '../../../src/features/in-gateway.ts'
+import { defaultFields } from '../../../src/features/defaults.ts'
 import { createLineMatcher } from '../decide/matcher.ts'
 import type { LogFacts } from '../decide/replayer.ts'
 import type { LogLine } from '../line.ts'
@@ -60,7 +60,7 @@ export function createSuggester(
   const { windowMs: ownMs } = windowOf(written, original)
   const counted = shadowPolicy(original, { limit: 1, window: spanText(ownMs) }, [])
   const matcher = createLineMatcher(
-    parseConfig({ ...written, policies: [counted] }, inGateway),
+    parseConfig({ ...written, policies: [counted] }, defaultFields),
     log,
   )
   const [policy] = matcher.config.policies
@@ -117,7 +117,7 @@ export function createSuggester(
 
 /** The window of a policy. A calendar window has days, and slots have no window that a limit could use. */
 function windowOf(written: ConfigOptions, policy: PolicyOptions): { windowMs: number } {
-  const [parsed] = parseConfig({ ...written, policies: [policy] }, inGateway).policies
+  const [parsed] = parseConfig({ ...written, policies: [policy] }, defaultFields).policies
   if (parsed!.calendar) return { windowMs: 86_400_000 }
   if (parsed!.algorithm === 'concurrency') return { windowMs: DEFAULT_WINDOW_MS }
   return parsed!

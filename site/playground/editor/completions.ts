@@ -1,6 +1,6 @@
 /** Completes the fields and the values of a configuration from its schema. */
 import { config } from '../../../src/core/config/schema/config.ts'
-import { byDefault } from './features.ts'
+import { defaultFields } from '../../../src/features/defaults.ts'
 
 /** A schema of valibot, as far as completion reads it. */
 interface Node {
@@ -43,7 +43,7 @@ function fieldsIn(schema: Node): Record<string, Node> {
 }
 
 const ofFeatures = (): Node[] =>
-  byDefault.map(({ fields }) => ({
+  defaultFields.map(({ fields }) => ({
     type: 'object',
     entries: (fields?.({}) ?? {}) as Record<string, Node>,
   }))

@@ -2,9 +2,9 @@
 import type { Finding } from '../../../src/core/config/findings.ts'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
 import { parseConfig } from '../../../src/core/config/parse.ts'
+import { defaultFields } from '../../../src/features/defaults.ts'
 import { lint } from '../../../src/lint/lint.ts'
 import { fieldsAt, valuesAt } from '../editor/completions.ts'
-import { byDefault } from '../editor/features.ts'
 import { placeOf, type Range, readConfig } from '../editor/read-config.ts'
 import { type Compared, compare } from './compare.ts'
 import { explained } from './explain.ts'
@@ -101,7 +101,7 @@ async function play({ text, traffic, log, watched }: Scenario): Promise<Answers[
   if (mistake) return { problem: mistake.message }
   if (!URL.canParse(traffic.url)) return { problem: `URL: expected a URL, got "${traffic.url}"` }
   const options = optionsIn(text)
-  const [policy] = parseConfig(options, byDefault).policies
+  const [policy] = parseConfig(options, defaultFields).policies
   if (!policy) return { problem: 'The configuration has no policy.' }
   const { windowMs } = policy
   const pasted = traffic.pattern === 'log' ? readLog(log, traffic) : undefined

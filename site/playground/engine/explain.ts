@@ -3,12 +3,12 @@ import { explain } from '../../../cli/explain/explain.ts'
 import { toText } from '../../../cli/explain/print.ts'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
 import { parseConfig } from '../../../src/core/config/parse.ts'
-import { byDefault } from '../editor/features.ts'
+import { defaultFields } from '../../../src/features/defaults.ts'
 import type { Arrival } from './traffic.ts'
 
 export async function explained(options: ConfigOptions, arrival: Arrival): Promise<string> {
   const { method, url, ip, headers, country, asn, colo } = arrival
-  const explanation = await explain(parseConfig(options, byDefault), {
+  const explanation = await explain(parseConfig(options, defaultFields), {
     method,
     url,
     path: new URL(url).pathname,

@@ -6,7 +6,7 @@ import { decide, prepare } from '../../../src/core/decide/decide.ts'
 import type { CheckedRequest } from '../../../src/core/decided-request.ts'
 import { checkRequest } from '../../../src/core/pipeline.ts'
 import { RequestView, type RuntimeContext } from '../../../src/core/request/view.ts'
-import { byDefault } from '../editor/features.ts'
+import { defaults } from '../../../src/features/defaults.ts'
 import type { Bill } from './bill.ts'
 import { memoryStore } from './memory-store.ts'
 import { atOwnTime, DEADLINE } from './own-time.ts'
@@ -59,7 +59,7 @@ function limiterOf({ live: _, shield: __, ...options }: ConfigOptions, bill: Bil
     clientAddress: 'cloudflare' as const,
     store: memoryStore(bill, clock === 'edge'),
   }
-  return createLimiter(own, { byDefault })
+  return createLimiter(own, { byDefault: defaults() })
 }
 
 export const requestOf = ({ ip, method, url, headers, ...cf }: Arrival): Request =>

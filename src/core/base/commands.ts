@@ -58,4 +58,5 @@ interface SettingsOfStore {
   use?: readonly { name: string }[]
   clock?: string | undefined
   live?: { from: string } | undefined
+  policies?: readonly (object | undefined)[] | undefined
 }

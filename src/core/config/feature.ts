@@ -49,6 +49,14 @@ export interface CheckedConfig {
   clientAddress?: unknown
 }
 
+/**
+ * True if a policy uses a feature. A feature without use has no stages, so that it costs nothing. A live document may have any policy.
+ */
+export const isUsed = (
+  { live, policies }: { live?: unknown; policies: readonly Policy[] },
+  uses: (policy: Policy) => unknown,
+): boolean => live !== undefined || policies.some(uses)
+
 /** True if a feature of a configuration reads the bodies of requests. */
 export const readsBodies = ({
   use = [],

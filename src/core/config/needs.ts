@@ -1,25 +1,9 @@
-/** The features that the fields of a configuration need. */
+/** The features with parameters that the fields of a configuration need. Each host has the others. */
 import { contains } from '../base/contains.ts'
 import type { CheckedConfig } from './feature.ts'
-import { owners, settingOwners } from './owners.ts'
 import { readsCredential } from './schema/credentials.ts'
-import { type AddProblem, isObject } from './schema/shapes.ts'
+import type { AddProblem } from './schema/shapes.ts'
 import { usesBody } from './schema/uses-body.ts'
-import { trustedNames } from './trusted-names.ts'
-
-/** The features that `createGateway` has by default. */
-export const inGateway = [
-  'bans',
-  'concurrency',
-  'headerSets',
-  'leases',
-  'live',
-  'overrides',
-  'plans',
-  'refusals',
-  'shield',
-  'slidingLog',
-]
 
 const readsClaim = (value: unknown) => contains(value, ({ source }) => source === 'jwt')
 
@@ -28,25 +12,12 @@ const readsToken = (value: unknown) => readsCredential(value, 'jwt')
 /** True for a refusal in the error format of a protocol. */
 const hasErrorBody = (refusal: unknown) => typeof Object(refusal).body === 'string'
 
-const isSet = (value: unknown) => value !== undefined && value !== false
-
 type Test = (value: unknown, fields: Record<string, unknown>) => boolean
 
 /** Values of the core's fields that need a feature, of policies and of the configuration. */
 const needs: [feature: string, isNeeded: Test, ...fields: string[]][] = [
-  ['banList', (penalty) => Object(penalty).list === true, 'penalty'],
-  ['concurrency', (algorithm) => algorithm === 'concurrency', 'algorithm'],
-  ['distinct', isSet, 'distinct'],
-  [
-    'headerSets',
-    (sets) => Array.isArray(sets) && sets.some((set) => set !== 'draft-11'),
-    'headers',
-  ],
-  ['plans', isSet, 'plan'],
-  ['slidingLog', (algorithm) => algorithm === 'sliding-log', 'algorithm'],
-  ['refusals', isObject, 'refusal'],
   ['bodies', hasErrorBody, 'refusal'],
-  ['jwt', (_, { claim }) => isSet(claim), 'limit'],
+  ['jwt', (_, { claim }) => claim !== undefined, 'limit'],
   ['jwt', readsToken, 'match', 'cost', 'reserve', 'allow', 'deny'],
   ['jwt', readsClaim, 'key', 'onMissingKey', 'distinct', 'plan'],
   [
@@ -74,23 +45,16 @@ export function checkNeeds(
   const report = (feature: string, isNeeded: boolean, ...path: (string | number)[]) => {
     if (!isNeeded || reported.has(feature)) return
     reported.add(feature)
-    const entry = feature.replace(/[A-Z]/, (capital) => `-${capital.toLowerCase()}`)
-    problem(path, `use: [${feature}()], with import { ${feature} } from 'sluice/${entry}'`)
+    problem(path, `use: [${feature}()], with import { ${feature} } from 'sluice/features'`)
   }
-  const owned = Object.entries({ ...owners, ...settingOwners })
   const check = (of: unknown, ...path: (string | number)[]) => {
     const fields: Record<string, unknown> = Object(of)
-    for (const [field, feature] of owned) {
-      report(feature, isSet(fields[field]), ...path, field)
-    }
     for (const [feature, isNeeded, ...names] of needs) {
       for (const field of names) report(feature, isNeeded(fields[field], fields), ...path, field)
     }
   }
-  const { policies, shield, clientAddress } = config
+  const { policies, shield } = config
   for (const [index, policy] of policies.entries()) check(policy, 'policies', index)
   check(config)
   check(shield, 'shield')
-  const [named] = trustedNames(clientAddress)
-  if (named) report('proxies', true, ...named[1])
 }

@@ -31,8 +31,8 @@ const known = new WeakMap<object, Config>()
 
 /**
  * Parses untrusted input into a configuration. The same object is parsed once, and frozen.
- * @param byDefault the features besides those of `use`. By default it is not known which ones the host has: fields of features of the
- * gateway are accepted as they are
+ * @param byDefault the features besides those of `use`. By default it is not known which ones the host has: fields of its
+ * features are accepted as they are
  * @param onParsed is called before fields of features are checked
  * @throws {ConfigError} lists every problem: path, expected, got
  */

@@ -25,7 +25,7 @@ const penaltyFields = () => ({
   ban: duration,
   /** Duration of the longest ban, at least `ban`. Defaults to a day, or to `ban` if that is longer. */
   max: v.optional(duration),
-  /** True to list the keys that are banned, for operators: docs/reference/decision-api.md, "Who is banned". Requires `banList()`. Defaults to false. */
+  /** True to list the keys that are banned, for operators: docs/reference/decision-api.md, "Who is banned". Defaults to false. */
   list: v.optional(flag),
 })
 
@@ -34,9 +34,6 @@ export interface PenaltyOptions extends Input<ReturnType<typeof penaltyFields>>,
 
 /** Only operators set bans. The thresholds are out of reach. */
 export const NEVER = { after: MAX_UNITS, withinMs: 1, banMs: 1, maxMs: MAX_UNITS }
-
-/** True if `banList()` lists the bans. Those that only operators set are few, so they need no field. */
-export const isListed = ({ after, list }: Penalty): boolean => list ?? after === NEVER.after
 
 /**
  * Parses to terms in the order that fingerprints of idempotent calls have: isolates of several versions compare them.
@@ -68,7 +65,7 @@ function penalty(tag: string) {
 export const fields = ({ name = '' }: { name?: string }) => ({
   /**
    * Bans a key after too many refusals: `{ after, within, ban, max }`. With `'manual'` only operators set bans (docs/reference/decision-api.md).
-   * Requires `bans()`. Defaults to no bans.
+   * Defaults to no bans.
    */
   penalty: v.optional(penalty(tagOf(name, 'penalty'))),
 })

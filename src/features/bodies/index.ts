@@ -1,4 +1,4 @@
-/** `sluice/bodies`: policies by the JSON body of a request, and costs in the body of a response. */
+/** Policies by the JSON body of a request, and costs in the body of a response. */
 import type { Soon } from '../../core/base/when-known.ts'
 import type { Feature } from '../../core/feature.ts'
 import type { Met, Unmet } from '../../core/program/match.ts'

@@ -1,4 +1,4 @@
-/** `sluice/cluster`: Redis Cluster. */
+/** Redis Cluster. */
 import type { Feature } from '../../core/feature.ts'
 import { bySlot, createCluster } from './cluster.ts'
 

@@ -1,21 +1,17 @@
-/** `sluice/distinct`: limits on the number of different values. */
+/** Limits on the number of different values. */
+import { isUsed } from '../../core/config/feature.ts'
 import { distinct as algorithm } from '../../core/connection/algorithms/distinct.ts'
 import { apart } from '../../core/connection/upstash/apart.ts'
 import type { Feature } from '../../core/feature.ts'
-import { checkPolicies } from './check.ts'
+import { declaration } from './declaration.ts'
 import { values } from './part.ts'
 import { nameValues } from './values.ts'
 
-/**
- * Lets policies have `distinct`, also those of a live document.
- * @example
- * rateLimiter({
- *   policies: [{ name: 'user-names', limit: 5, window: '1h', match: { path: '/login' }, distinct: 'header:x-user' }],
- *   use: [distinct()],
- * })
- */
+/** Lets policies have `distinct`, also those of a live document. */
 export const distinct = (): Feature => ({
-  name: 'distinct',
-  check: checkPolicies,
-  compile: () => ({ lua: [values, apart], algorithms: { distinct: algorithm }, nameValues }),
+  ...declaration,
+  compile: ({ config }) =>
+    isUsed(config, ({ distinct }) => distinct)
+      ? { lua: [values, apart], algorithms: { distinct: algorithm }, nameValues }
+      : {},
 })

@@ -1,7 +1,8 @@
-/** `sluice/endpoints`: health, counts and the decision API in an app. */
+/** Health, counts and the decision API in an app. */
 import { apiLua } from '../../api/lua.ts'
 import { createRouter } from '../../api/router.ts'
 import type { Feature } from '../../core/feature.ts'
+import { operatorEndpoints } from './operators.ts'
 
 /** Options of `endpoints`. */
 export interface EndpointsOptions {
@@ -29,7 +30,7 @@ export const endpoints = ({ openapi }: EndpointsOptions = {}): Feature => ({
       lua: apiLua,
       handlers: [
         (path, request, runtime, limiter) => {
-          route ??= createRouter(limiter, openapi)
+          route ??= createRouter(limiter, operatorEndpoints(limiter.config), openapi)
           return route(request, path, { ...runtime, contextOf: async (described) => described })
         },
       ],

@@ -1,4 +1,4 @@
-/** `sluice/jitter`: refused clients come back at different times. */
+/** Refused clients come back at different times. */
 import type { Decision } from '../../core/base/decision.ts'
 import { ConfigError } from '../../core/base/errors.ts'
 import { show } from '../../core/config/schema/checked.ts'

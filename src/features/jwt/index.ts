@@ -1,4 +1,4 @@
-/** `sluice/jwt`: policies by the claims of JSON Web Tokens. */
+/** Policies by the claims of JSON Web Tokens. */
 import type { Feature } from '../../core/feature.ts'
 import { createClaims } from './claims.ts'
 import { compileClaim } from './limit.ts'

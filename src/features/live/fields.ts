@@ -37,7 +37,7 @@ export const settings = ({ namespace }: { namespace?: string | undefined }) => (
   /**
    * Reads a JSON document `{ policies, allow, deny, tables }` from Redis or KV in the background. Each field of the document replaces
    * the same field of this configuration until the document is deleted. An invalid document is logged, and the last valid one stays in
-   * effect. Requires `live()`. Defaults to none.
+   * effect. Defaults to none.
    */
   live: v.optional(live(namespace ? `sluice:${namespace}:live` : 'sluice:live')),
 })

@@ -1,4 +1,4 @@
-/** `sluice/live`: policies from a document in Redis or KV, without a deployment. */
+/** Policies from a document in Redis or KV, without a deployment. */
 import type { Config } from '../../core/config/parse.ts'
 import { createUpstashReader } from '../../core/connection/upstash/upstash.ts'
 import { databaseIn } from '../../core/decide/database.ts'
@@ -9,15 +9,7 @@ import { declaration } from './declaration.ts'
 import { withDocument } from './document.ts'
 import { createLive } from './live.ts'
 
-/**
- * Lets a configuration have the field `live`. `createGateway` has this feature by default.
- * @example
- * rateLimiter({
- *   policies: [{ name: 'per-ip', limit: 100, window: '1m' }],
- *   live: { from: 'redis' },
- *   use: [live()],
- * })
- */
+/** Lets a configuration have the field `live`. */
 export const live = (): Feature => ({
   ...declaration,
   compile({ config, log }) {

@@ -1,4 +1,4 @@
-/** `sluice/observe`: counts decisions, finds the clients with the most refusals, and reports both. */
+/** Counts decisions, finds the clients with the most refusals, and reports both. */
 import type { Feature } from '../../core/feature.ts'
 import { reportEndpoint } from './answer.ts'
 import { createObserver } from './observer.ts'

@@ -1,18 +1,12 @@
-/** `sluice/overrides`: operators set the limits of single keys. */
+/** Operators set the limits of single keys. */
+import { isUsed } from '../../core/config/feature.ts'
 import type { Feature } from '../../core/feature.ts'
 import { declaration } from './declaration.ts'
-import { overrideEndpoints } from './endpoints.ts'
 import { limitsOfOperators } from './part.ts'
 
-/**
- * Lets policies have `overrides: true`, also those of a live document. `createGateway` has this feature by default.
- * @example
- * rateLimiter({
- *   policies: [{ name: 'per-user', limit: 100, window: '1m', key: 'header:x-user', overrides: true }],
- *   use: [overrides()],
- * })
- */
+/** Lets policies have `overrides: true`, also those of a live document. */
 export const overrides = (): Feature => ({
   ...declaration,
-  compile: () => ({ endpoints: overrideEndpoints, lua: [limitsOfOperators] }),
+  compile: ({ config }) =>
+    isUsed(config, ({ overrides }) => overrides) ? { lua: [limitsOfOperators] } : {},
 })

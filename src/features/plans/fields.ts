@@ -39,7 +39,7 @@ const bareDigests = (table: Record<string, string>) =>
   )
 
 export const fields = () => ({
-  /** Size of the quota for each plan: `{ pro: 5000 }`, within the bounds of `limit`. Requests without a plan in this list get `limit`; if the plan cannot be read for certain, the smallest of them all. Requires `plan` and `plans()`. Defaults to none. */
+  /** Size of the quota for each plan: `{ pro: 5000 }`, within the bounds of `limit`. Requests without a plan in this list get `limit`; if the plan cannot be read for certain, the smallest of them all. Requires `plan`. Defaults to none. */
   limits: v.optional(limits),
 })
 
@@ -53,7 +53,7 @@ export function settings({
   const isByApiKey = (table: string) =>
     plans.some((plan) => plan?.table === table && plan.key?.source === 'api-key')
   return {
-    /** Lookup tables for the `plan` of policies, by name: `{ customers: { acme: 'pro' } }`. Requires `plans()`. Defaults to none. */
+    /** Lookup tables for the `plan` of policies, by name: `{ customers: { acme: 'pro' } }`. Defaults to none. */
     tables: v.optional(
       v.pipe(
         tables,

@@ -1,4 +1,4 @@
-/** `sluice/quota`: what is left of a client's quotas, for the client. */
+/** What is left of a client's quotas, for the client. */
 import type { Decision, LimitState } from '../../core/base/decision.ts'
 import type { Config, Policy } from '../../core/config/parse.ts'
 import { decideEach, knownRefusal } from '../../core/decide/decide.ts'

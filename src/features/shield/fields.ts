@@ -54,6 +54,6 @@ const shield = named<ShieldOptions>()(
 )
 
 export const settings = <Context>() => ({
-  /** Cloudflare's rate limit binding in front of Redis, against floods. Requires `shield()`. Defaults to none. */
+  /** Cloudflare's rate limit binding in front of Redis, against floods. Defaults to none. */
   shield: v.optional(shield as v.GenericSchema<ShieldOptions<Context>, Shield>),
 })

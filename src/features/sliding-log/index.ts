@@ -1,18 +1,12 @@
-/** `sluice/sliding-log`: the algorithm that stores the time of every unit. */
-import { apart } from '../../core/connection/upstash/apart.ts'
-import { sliding_log as text } from '../../core/connection/upstash/script-text.ts'
+/** The algorithm that stores the time of every unit. */
+import { isUsed } from '../../core/config/feature.ts'
 import type { Feature } from '../../core/feature.ts'
 import { declaration } from './declaration.ts'
+import { logs } from './part.ts'
 
-/**
- * Lets policies have `algorithm: 'sliding-log'`, also those of a live document. `createGateway` has this feature by default.
- * @example
- * rateLimiter({
- *   policies: [{ name: 'per-ip', algorithm: 'sliding-log', limit: 100, window: '1m' }],
- *   use: [slidingLog()],
- * })
- */
+/** Lets policies have `algorithm: 'sliding-log'`, also those of a live document. */
 export const slidingLog = (): Feature => ({
   ...declaration,
-  compile: () => ({ lua: [{ text }, apart] }),
+  compile: ({ config }) =>
+    isUsed(config, ({ algorithm }) => algorithm === 'sliding-log') ? { lua: logs } : {},
 })

@@ -9,7 +9,7 @@ export const fields = ({ mode }: { mode?: string }) => ({
   /**
    * Lets a request over the limit wait until it has room, for at most so long: a duration of at most `'60s'`. A request whose turn is later is
    * refused at once. The shortest `wait` of the policies that apply counts. A shadow policy holds nothing. Cannot be combined with
-   * `'concurrency'`, `distinct` or `lease`. Requires `turns()`. Defaults to refusing at once.
+   * `'concurrency'`, `distinct` or `lease`. Defaults to refusing at once.
    */
   wait: v.optional(
     v.pipe(

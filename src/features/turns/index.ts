@@ -1,6 +1,7 @@
-/** `sluice/turns`: a request over the limit waits for its turn. */
+/** A request over the limit waits for its turn. */
 import * as v from 'valibot'
 import { ConfigError } from '../../core/base/errors.ts'
+import { isUsed } from '../../core/config/feature.ts'
 import { checked } from '../../core/config/schema/checked.ts'
 import { type Input, object, whole } from '../../core/config/schema/shapes.ts'
 import type { Feature } from '../../core/feature.ts'
@@ -21,12 +22,12 @@ const schema = object(options)
 export interface TurnsOptions extends Input<ReturnType<typeof options>> {}
 
 /**
- * Lets policies have a `wait`: a request over the limit waits until it has room, in the order of all isolates.
+ * Bounds how many requests one isolate holds that wait (the field `wait` of their policies). Without it, its options have their defaults.
  * @throws {ConfigError} immediately, if an option is invalid
  * @example
  * rateLimiter({
  *   policies: [{ name: 'per-tenant', limit: 10, window: '1s', key: 'header:x-tenant', wait: '2s' }],
- *   use: [turns()],
+ *   use: [turns({ maxWaiting: 100 })],
  * })
  */
 export function turns(options: TurnsOptions = {}): Feature {
@@ -34,9 +35,9 @@ export function turns(options: TurnsOptions = {}): Feature {
   if (problems) throw new ConfigError(problems)
   return {
     ...declaration,
-    compile: () => ({
-      lua: [lines],
-      waiting: createWaiting(createRoom(output.maxWaiting)),
-    }),
+    compile: ({ config }) =>
+      isUsed(config, ({ wait }) => wait)
+        ? { lua: [lines], waiting: createWaiting(createRoom(output.maxWaiting)) }
+        : {},
   }
 }

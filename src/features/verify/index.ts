@@ -1,4 +1,4 @@
-/** `sluice/verify`: lets `npx sluice verify` prove that a deployment limits. */
+/** Lets `npx sluice verify` prove that a deployment limits. */
 import type { Verified } from '../../core/decide/verified.ts'
 import type { Feature, PathHandler } from '../../core/feature.ts'
 import { tokensIn } from '../../core/request/trusted-token.ts'

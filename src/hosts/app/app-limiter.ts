@@ -1,6 +1,7 @@
 import type { Lack } from '../../core/config/host.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import { createLimiter, type Limiter } from '../../core/create.ts'
+import { defaults } from '../../features/defaults.ts'
 
 /**
  * Creates the limiter of an app, which has no origin of its own, and whose handlers may have side effects.
@@ -11,5 +12,5 @@ export function createAppLimiter<Context>(
   options: Omit<ConfigOptions<Context>, 'origin'>,
   lacks: readonly Lack[] = [],
 ): Limiter {
-  return createLimiter(options, { lacks })
+  return createLimiter(options, { byDefault: defaults(), lacks })
 }

@@ -15,16 +15,8 @@ import type { RequestView } from '../../core/request/view.ts'
 import { withCors } from '../../core/respond/cors.ts'
 import { problem } from '../../core/respond/response.ts'
 import { wouldRefuse } from '../../core/respond/shadow.ts'
-import { bans } from '../../features/bans/index.ts'
-import { concurrency } from '../../features/concurrency/index.ts'
-import { headerSets } from '../../features/header-sets/index.ts'
-import { leases } from '../../features/leases/index.ts'
-import { live } from '../../features/live/index.ts'
-import { overrides } from '../../features/overrides/index.ts'
-import { plans } from '../../features/plans/index.ts'
-import { refusals } from '../../features/refusals/index.ts'
-import { shield } from '../../features/shield/index.ts'
-import { slidingLog } from '../../features/sliding-log/index.ts'
+import { defaults } from '../../features/defaults.ts'
+import { operatorEndpoints } from '../../features/endpoints/operators.ts'
 import { verify } from '../../features/verify/index.ts'
 import { runtimeOf } from '../app/hono-runtime.ts'
 import { forward, noZone, whyNotForward } from './proxy.ts'
@@ -61,19 +53,7 @@ export function createGateway(
   { openapi }: GatewayOptions = {},
 ): App {
   const limiter = createLimiter(options, {
-    byDefault: [
-      bans(),
-      concurrency(),
-      headerSets(),
-      leases(),
-      live(),
-      overrides(),
-      plans(),
-      refusals(),
-      shield(),
-      slidingLog(),
-      verify(),
-    ],
+    byDefault: [...defaults(), verify()],
     lua: apiLua,
   })
   const { config, log } = limiter
@@ -101,7 +81,7 @@ export function createGateway(
       ? undefined
       : originProblem(origin, req.raw)
   }
-  const route = createRouter(limiter, openapi)
+  const route = createRouter(limiter, operatorEndpoints(config), openapi)
   let lastValidOrigin: string | undefined
   app.all('/_sluice/*', async (c) => {
     const { raw, path } = c.req

@@ -46,12 +46,16 @@ export function durableObjects(options: DurableObjectsOptions = {}): StoreClient
   const own: OwnStore<Store> = {
     binding,
     batching: false,
-    check({ use = [], clock, live }, problem) {
+    check({ use = [], clock, live, policies = [] }, problem) {
       const index = use.findIndex(({ name }) => name === 'cluster')
       if (index >= 0) {
         problem(['use', index], 'no cluster() with durableObjects(), which have no database')
       }
       if (clock === 'edge') problem(['clock'], '"store" with durableObjects(), whose clock is free')
+      policies.forEach((policy, index) => {
+        if (Object(Object(policy).penalty).list)
+          problem(['policies', index, 'penalty', 'list'], 'no value: Durable Objects have no list')
+      })
       if (live?.from === 'redis') problem(['live', 'from'], '"kv:<binding>" with durableObjects()')
     },
     problems(env) {

@@ -4,7 +4,7 @@ import { createReplayer } from '../../../cli/replay/decide/replayer.ts'
 import type { LogLine } from '../../../cli/replay/line.ts'
 import type { ConfigOptions, PolicyOptions } from '../../../src/core/config/options.ts'
 import { parseConfig } from '../../../src/core/config/parse.ts'
-import { inGateway } from '../../../src/features/in-gateway.ts'
+import { defaultFields } from '../../../src/features/defaults.ts'
 import { openConnection } from '../../support/redis-connection.ts'
 import { lineAt, NOON, replay, someFacts } from '../../support/replay.ts'
 
@@ -213,7 +213,7 @@ test('A refund by countOnly comes before the next line of the same client in the
 })
 
 test('A state lives by the times of the lines, however long the replay takes.', async () => {
-  const config = parseConfig({ policies: [{ ...perIp, limit: 1, window: '1s' }] }, inGateway)
+  const config = parseConfig({ policies: [{ ...perIp, limit: 1, window: '1s' }] }, defaultFields)
   const replayer = await createReplayer(
     config,
     { facts: someFacts, wholeSeconds: false },

@@ -11,8 +11,8 @@ import { parseConfig } from '../../../src/core/config/parse.ts'
 import { condition } from '../../../src/core/config/schema/condition.ts'
 import { cost } from '../../../src/core/config/schema/cost.ts'
 import { policy } from '../../../src/core/config/schema/policy.ts'
+import { defaultFields } from '../../../src/features/defaults.ts'
 import { distinct } from '../../../src/features/distinct/index.ts'
-import { inGateway } from '../../../src/features/in-gateway.ts'
 import { TestClock } from '../../../src/testing/clock.ts'
 import { useGateway } from '../../support/gateway.ts'
 import { lawRuns, property } from '../../support/law.ts'
@@ -78,9 +78,12 @@ property(
   'A replay decides each request as the deployed gateway does, in memory and in Redis, whatever a policy reads and the log holds.',
   fc.tuple(drawn.configs, drawn.facts, drawn.traffic),
   async ([options, facts, traffic]) => {
-    const matcher = createLineMatcher(parseConfig({ ...options, ...drawn.plugins }, inGateway), {
-      facts,
-    })
+    const matcher = createLineMatcher(
+      parseConfig({ ...options, ...drawn.plugins }, defaultFields),
+      {
+        facts,
+      },
+    )
     const left = new Set(matcher.notReplayed.map((one) => one.policy))
     const lines = traffic.map((sent) => drawn.lineOf(sent, facts))
     const replay = async (own?: PrivateRedis) => {
@@ -128,7 +131,10 @@ test('The law draws every field of a policy, of a condition and of a cost, and e
   expect([...new Set(texts)].sort()).toEqual(fieldsOf(condition).sort())
   let message = ''
   try {
-    parseConfig({ policies: [{ name: 'p', limit: 1, window: '1s', key: '?' as 'ip' }] }, inGateway)
+    parseConfig(
+      { policies: [{ name: 'p', limit: 1, window: '1s', key: '?' as 'ip' }] },
+      defaultFields,
+    )
   } catch (error) {
     ;({ message } = error as Error)
   }

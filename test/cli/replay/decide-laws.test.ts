@@ -6,7 +6,7 @@ import { openPrivateRedis, type PrivateRedis } from '../../../cli/replay/decide/
 import type { LogLine } from '../../../cli/replay/line.ts'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
 import { parseConfig } from '../../../src/core/config/parse.ts'
-import { inGateway } from '../../../src/features/in-gateway.ts'
+import { defaultFields } from '../../../src/features/defaults.ts'
 import { property } from '../../support/law.ts'
 import { type ReplayOptions, replay } from '../../support/replay.ts'
 import * as drawn from '../../support/replay-configs.ts'
@@ -30,7 +30,7 @@ property(
   fc.tuple(drawn.configs, inSeconds),
   async ([config, lines]) => {
     const { config: left } = createLineMatcher(
-      parseConfig({ ...config, ...drawn.plugins }, inGateway),
+      parseConfig({ ...config, ...drawn.plugins }, defaultFields),
       {
         facts,
       },

@@ -9,7 +9,7 @@ import { openLog } from '../../../cli/replay/read/open.ts'
 import type { ConfigOptions, PolicyOptions } from '../../../src/core/config/options.ts'
 import { parseConfig } from '../../../src/core/config/parse.ts'
 import { bodies } from '../../../src/features/bodies/index.ts'
-import { inGateway } from '../../../src/features/in-gateway.ts'
+import { defaultFields } from '../../../src/features/defaults.ts'
 import { jwt } from '../../../src/features/jwt/index.ts'
 import { leases } from '../../../src/features/leases/index.ts'
 import { overrides } from '../../../src/features/overrides/index.ts'
@@ -19,7 +19,7 @@ const combined: Fact[] = ['ip', 'status', 'query', 'header:user-agent', 'header:
 const policy: PolicyOptions = { name: 'p', limit: 1, window: '1m' }
 
 const matcherOf = (config: ConfigOptions, facts = combined) =>
-  createLineMatcher(parseConfig(config, inGateway), { facts: new Set(facts) })
+  createLineMatcher(parseConfig(config, defaultFields), { facts: new Set(facts) })
 
 /** The reason why this policy is not replayed. */
 const reason = (fields: Partial<PolicyOptions>, facts = combined) =>
@@ -161,7 +161,7 @@ describe('A policy that the log cannot replay', () => {
         '203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 1 "-" "curl" "ann"'
       await writeFile(file, `${line}\n`)
       const log = await openLog([file], { map: { 'header:x-user': 'field10' } })
-      const config = parseConfig({ policies: [{ ...policy, key: 'header:x-user' }] }, inGateway)
+      const config = parseConfig({ policies: [{ ...policy, key: 'header:x-user' }] }, defaultFields)
       expect(createLineMatcher(config, log).notReplayed).toEqual([])
     } finally {
       await rm(folder, { recursive: true })
@@ -181,7 +181,7 @@ describe('A policy that the log cannot replay', () => {
         deny: [{ country: 'KP' }],
         allow: { name: 'monitor', header: { 'x-monitor': 'secret-of-the-monitor' } },
       },
-      inGateway,
+      defaultFields,
     )
     const replayer = await createReplayer(config, {
       facts: new Set(combined),
@@ -224,7 +224,10 @@ test('The notes name what differs from the deployed Worker.', () => {
 test('Memory decides what it can decide exactly, and Redis the rest.', async () => {
   const log = { facts: new Set(combined), wholeSeconds: true }
   const engineOf = async (fields: Partial<PolicyOptions>, exact = false) => {
-    const config = parseConfig({ policies: [{ ...policy, ...fields } as PolicyOptions] }, inGateway)
+    const config = parseConfig(
+      { policies: [{ ...policy, ...fields } as PolicyOptions] },
+      defaultFields,
+    )
     const replayer = await createReplayer(config, log, { exact })
     await replayer.close()
     return replayer.engine

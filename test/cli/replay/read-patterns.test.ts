@@ -6,7 +6,7 @@ import type { LogLine } from '../../../cli/replay/line.ts'
 import { detect, type How } from '../../../cli/replay/read/detect.ts'
 import { readMap } from '../../../cli/replay/read/map.ts'
 import { parseConfig } from '../../../src/core/config/parse.ts'
-import { inGateway } from '../../../src/features/in-gateway.ts'
+import { defaultFields } from '../../../src/features/defaults.ts'
 import { clfStamp, logLines, wrappings } from '../../support/log-lines.ts'
 
 const parse = (lines: string[], how: How = 'auto', map: Record<string, string> = {}) => {
@@ -164,7 +164,7 @@ describe('A message never says that the log lacks an address that is in the line
     ],
   ])('%s', (text, how, clause, time) => {
     const { parser } = parse(text.split('\n'), how, time ? { time } : {})
-    const config = parseConfig({ policies: [{ name: 'p', limit: 1, window: '1m' }] }, inGateway)
+    const config = parseConfig({ policies: [{ name: 'p', limit: 1, window: '1m' }] }, defaultFields)
     const [{ reason }] = createLineMatcher(config, parser).notReplayed as unknown as [
       { reason: string },
     ]

@@ -8,17 +8,12 @@ import { memoryAdapter } from 'better-auth/adapters/memory'
 import express from 'express'
 import { rateLimit } from 'express-rate-limit'
 import { createGateway } from 'sluice'
-import { banList } from 'sluice/ban-list'
 import { sluiceStorage } from 'sluice/better-auth'
-import { bodies } from 'sluice/bodies'
 import { createClient } from 'sluice/client'
-import { distinct } from 'sluice/distinct'
 import { SluiceStore } from 'sluice/express-rate-limit'
-import { jitter } from 'sluice/jitter'
+import { bodies, jitter, quota } from 'sluice/features'
 import { SluiceThrottlerStorage } from 'sluice/nest'
 import { rateLimiter } from 'sluice/node'
-import { proxies } from 'sluice/proxies'
-import { quota } from 'sluice/quota'
 
 const OPERATE = 'an-operate-token-for-tests'
 const { UPSTASH_REDIS_REST_URL, UPSTASH_REDIS_REST_TOKEN } = process.env
@@ -181,7 +176,7 @@ const items = {
 
   async distinct() {
     const policy = { name: 'names', limit: 2, distinct: 'body:username', algorithm: undefined }
-    const send = gateway([policy], [bodies(), distinct()])
+    const send = gateway([policy], [bodies()])
     const statuses = []
     for (const username of ['ann', 'bob', 'ann', 'cat', 'bob']) {
       statuses.push((await send('/chat', post({ username }))).status)
@@ -205,7 +200,6 @@ const items = {
         deadline: '10s',
         namespace: 'items-proxies',
         policies: [{ name: 'one', limit: 1, window: '1h' }],
-        use: [proxies()],
       }),
     )
     app.get('/', (_, response) => response.send('ok'))
@@ -223,7 +217,7 @@ const items = {
 
   async bans() {
     const penalty = { after: 1, within: '1m', ban: '1h', list: true }
-    const send = gateway([{ name: 'login', limit: 1, penalty }], [banList()])
+    const send = gateway([{ name: 'login', limit: 1, penalty }])
     const client = createClient({ url: 'https://www.example.com', token: OPERATE, fetch: send })
     await send('/chat')
     const refused = (await send('/chat', { isStream: true })).status

@@ -3,9 +3,8 @@ import { createClient as connectRedis } from 'redis'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { JsonConfig } from '../../../dev/any-config.ts'
 import { createClient } from '../../../src/client/client.ts'
-import type { BanPage } from '../../../src/features/ban-list/endpoint.ts'
-import { banList } from '../../../src/features/ban-list/index.ts'
-import { changeBans, forgetBans, readBans } from '../../../src/features/ban-list/list.ts'
+import type { BanPage } from '../../../src/features/bans/endpoint.ts'
+import { changeBans, forgetBans, readBans } from '../../../src/features/bans/list.ts'
 import { cluster } from '../../../src/features/cluster/index.ts'
 import type { Stats } from '../../../src/features/observe/report.ts'
 import { ANSWER, FIELD, signed } from '../../../src/features/verify/field.ts'
@@ -21,7 +20,6 @@ const penalty = { after: 2, within: '10m', ban: '1h', max: '1d', list: true } as
 const WIDE = Array.from({ length: 10 }, (_, n) => `header:x-${'long-'.repeat(10)}${n}` as const)
 const config: JsonConfig = {
   deadline: '10s',
-  use: [banList()],
   policies: [
     { name: 'login', limit: 1, window: '10m', penalty, match: { path: '/login' } },
     { name: 'manual', limit: 9, window: '1m', penalty: 'manual', match: { path: '/manual' } },
@@ -351,8 +349,8 @@ describe('the endpoint', () => {
     expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'GET'])
   })
 
-  test('Without banList() it does not exist.', async () => {
-    const other = gateway.start({ ...config, policies: [], use: [] }, { env })
+  test('A policy that the configuration lacks has none.', async () => {
+    const other = gateway.start({ ...config, policies: [] }, { env })
     expect((await list('login', undefined, other)).status).toBe(404)
   })
 
@@ -375,7 +373,7 @@ describe('the endpoint', () => {
 })
 
 test('With cluster() the list works alike.', async () => {
-  const isolate = gateway.start({ ...config, use: [cluster(), banList()] }, { env })
+  const isolate = gateway.start({ ...config, use: [cluster()] }, { env })
   for (const ip of [newIp(), newIp()]) await offend(ip, isolate)
   expect(await pageOf('login', undefined, isolate)).toMatchObject({ total: 2 })
 })
@@ -440,21 +438,17 @@ describe('the configuration', () => {
     policies: [{ name: 'a', limit: 1, window: '1m', penalty: { ...penalty, ...more } }],
   })
 
-  test('penalty.list without banList() names the import.', () => {
-    expect(() => createGateway(one({}) as never)).toThrow(
-      "policies[0].penalty: expected use: [banList()], with import { banList } from 'sluice/ban-list'",
-    )
-    expect(() => createGateway(one({ list: false }) as never)).not.toThrow()
-  })
-
   test('Another value than true or false is an error at its field.', () => {
-    expect(() => createGateway({ ...one({ list: 'yes' }), use: [banList()] } as never)).toThrow(
+    expect(() => createGateway(one({ list: 'yes' }) as never)).toThrow(
       'policies[0].penalty.list: expected true or false, got "yes"',
     )
   })
 
-  test('With durableObjects() it is an error at the start.', () => {
-    const options = { ...one({}), store: durableObjects(), use: [banList()] }
-    expect(() => createGateway(options as never)).toThrow('no banList() with durableObjects()')
+  test('With durableObjects() a list is an error at its field, and bans without a list are none.', () => {
+    const store = durableObjects()
+    expect(() => createGateway({ ...one({}), store } as never)).toThrow(
+      'policies[0].penalty.list: expected no value: Durable Objects have no list',
+    )
+    expect(() => createGateway({ ...one({ list: undefined }), store } as never)).not.toThrow()
   })
 })

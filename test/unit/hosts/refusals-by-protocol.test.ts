@@ -202,19 +202,17 @@ describe('the configuration', () => {
     expect(problems(refusal)).toEqual([problem])
   })
 
-  test('It needs the features that read the body and write the refusal, in the configuration and in a policy.', () => {
+  test('It needs the feature that reads the body, in the configuration and in a policy.', () => {
     const app = (own: object, use: object[]) =>
       expectedBy(() => {
         const options = { policies: [{ ...base, key: 'global' }], use, ...own }
         createAppLimiter(options as never)
       })
-    const bodiesIsMissing = "use: [bodies()], with import { bodies } from 'sluice/bodies'"
-    const refusalsIsMissing = "use: [refusals()], with import { refusals } from 'sluice/refusals'"
+    const bodiesIsMissing = "use: [bodies()], with import { bodies } from 'sluice/features'"
     const policies = [{ ...base, key: 'global', refusal: 'graphql' }]
     expect(app({ refusal: 'json-rpc' }, [])).toEqual([`refusal: ${bodiesIsMissing}`])
-    expect(app({ refusal: 'json-rpc' }, [bodies()])).toEqual([`refusal: ${refusalsIsMissing}`])
+    expect(app({ refusal: 'json-rpc' }, [bodies()])).toEqual([])
     expect(app({ policies }, [])).toEqual([`policies[0].refusal: ${bodiesIsMissing}`])
-    expect(app({ policies }, [bodies()])).toEqual([`policies[0].refusal: ${refusalsIsMissing}`])
-    expect(app({ policies }, [bodies(), refusals()])).toEqual([])
+    expect(app({ policies }, [bodies()])).toEqual([])
   })
 })

@@ -124,11 +124,6 @@ test.each<[object, string, string | RegExp]>([
   [one({ window: 'often' as never }), 'policies[0].window', ''],
   [one({}, { deadline: '300 milliseconds' as never }), 'deadline', "Write '300ms'."],
   [one({ key: 'body:x' }), 'policies[0].key', 'Write use: [bodies()] beside policies.'],
-  [
-    one({}, { clientAddress: { header: 'x-a', trustedProxies: 'cloudflare' } as never }),
-    'clientAddress.trustedProxies',
-    'Write use: [proxies()] beside policies.',
-  ],
   [one({ key: 'body' as never }), 'policies[0].key', /^Write the path of a value of the JSON body/],
   [one({ key: 'apikey' as never }), 'policies[0].key', "Did you mean 'api-key'?"],
   [one({ key: 'user' as never }), 'policies[0].key', ''],
@@ -145,7 +140,7 @@ test.each<[object, string, string | RegExp]>([
   [
     one({}, { cluster: cluster() } as never),
     'cluster',
-    "Write use: [cluster()] beside policies, with import { cluster } from 'sluice/cluster'.",
+    "Write use: [cluster()] beside policies, with import { cluster } from 'sluice/features'.",
   ],
 ])('The hint for %j at %s says what to write instead.', (config, path, hint) => {
   const problem = lint(config).find((one) => one.path === path)

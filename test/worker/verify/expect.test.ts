@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { verifyDeployment } from '../../../cli/verify/run.ts'
 import type { ConfigOptions, ExpectOptions } from '../../../src/core/config/options.ts'
 import { parseConfig } from '../../../src/core/config/parse.ts'
-import { inGateway } from '../../../src/features/in-gateway.ts'
+import { defaultFields } from '../../../src/features/defaults.ts'
 import { startStack } from '../../support/stack.ts'
 
 const TOKEN = 'a-token-to-verify-with'
@@ -40,7 +40,7 @@ afterAll(() => stack?.stop())
 async function findingOf(one: ExpectOptions) {
   const findings = await verifyDeployment({
     ...{ url: stack.url, token: TOKEN, maxWaitMs: 0 },
-    config: parseConfig({ ...deployed, expect: [one] }, inGateway),
+    config: parseConfig({ ...deployed, expect: [one] }, defaultFields),
   })
   expect(findings.find(({ name }) => name === 'configuration')).toMatchObject({ status: 'ok' })
   return findings.find(({ name }) => name === 'expect[0]')!
@@ -109,7 +109,7 @@ describe('sluice verify', () => {
 })
 
 async function invalid(one: ExpectOptions) {
-  const config = parseConfig({ ...deployed, expect: [one] }, inGateway)
+  const config = parseConfig({ ...deployed, expect: [one] }, defaultFields)
   const options = { url: stack.url, token: TOKEN, maxWaitMs: 0, config }
   return (await verifyDeployment(options)).find(({ name }) => name === 'expect')!
 }

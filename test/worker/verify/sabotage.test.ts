@@ -8,7 +8,7 @@ import { toText } from '../../../cli/verify/print.ts'
 import { type VerifyOptions, verifyDeployment } from '../../../cli/verify/run.ts'
 import type { JsonConfig } from '../../../dev/any-config.ts'
 import { parseConfig } from '../../../src/core/config/parse.ts'
-import { inGateway } from '../../../src/features/in-gateway.ts'
+import { defaultFields } from '../../../src/features/defaults.ts'
 import { verify } from '../../../src/features/verify/index.ts'
 import { fastifyRateLimiter, rateLimiter } from '../../../src/hosts/node/node.ts'
 import { useDatabase } from '../../support/database.ts'
@@ -47,7 +47,7 @@ async function start(own: JsonConfig, env: Record<string, string> = {}) {
 
 /** The problems of a deployment. */
 async function problemsOf(url: string, more: Partial<VerifyOptions> = {}, own: object = config) {
-  const parsed = parseConfig(own, inGateway)
+  const parsed = parseConfig(own, defaultFields)
   const findings = await verifyDeployment({
     ...{ url, token: TOKEN, config: parsed, maxWaitMs: 1, ...more },
   })
@@ -246,7 +246,7 @@ test.each([{}, { path: '/api/*' }, { path: '/api/:kind' }])(
   async (match) => {
     const options = appConfig({ policies: [{ name: 'api', limit: 8, window: '1h', match }] })
     const url = await startHalfCovered(options)
-    const parsed = parseConfig(options, inGateway)
+    const parsed = parseConfig(options, defaultFields)
     const findings = await verifyDeployment({ url, token: TOKEN, config: parsed, maxWaitMs: 1 })
     expect(findings[0]!.text).toMatch(/; as GET \/\S*, a path that is made up$/)
     expect(toText(findings)).toMatch(/\nNo problem at paths that are made up\. .* --path$/)
@@ -268,7 +268,7 @@ test('A route of an app behind the limiter is proven by its path.', async () => 
   })
   const findings = await verifyDeployment({
     ...{ url: await startExpress(options), token: TOKEN, maxWaitMs: 1 },
-    config: parseConfig(options, inGateway),
+    config: parseConfig(options, defaultFields),
     paths: [{ path: '/api/things' }, { method: 'POST', path: '/api/orders' }, { path: '/other' }],
   })
   expect(findings[0]!.text).toMatch(/; as GET \/api\/things and POST \/api\/orders$/)

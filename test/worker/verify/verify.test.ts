@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { verifyDeployment } from '../../../cli/verify/run.ts'
 import { parseConfig } from '../../../src/core/config/parse.ts'
-import { inGateway } from '../../../src/features/in-gateway.ts'
+import { defaultFields } from '../../../src/features/defaults.ts'
 import { startStack } from '../../support/stack.ts'
 
 const TOKEN = 'a-token-to-verify-with'
@@ -27,7 +27,7 @@ test('A wait of seconds is waited for, and is kept.', async () => {
   const findings = await verifyDeployment({
     url: stack.url,
     token: TOKEN,
-    config: parseConfig({ deadline: '10s', ...config }, inGateway),
+    config: parseConfig({ deadline: '10s', ...config }, defaultFields),
     maxWaitMs: 12_000,
   })
   expect(findings.filter(({ status }) => status !== 'ok')).toEqual([])

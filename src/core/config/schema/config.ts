@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import type { StoreClient } from '../../base/commands.ts'
 import type { CheckedConfig, FeatureFields } from '../feature.ts'
-import { checkNeeds, inGateway } from '../needs.ts'
+import { checkNeeds } from '../needs.ts'
 import { parseOwned } from '../owned.ts'
 import { type OwnedSettings, opaque, settingOwners } from '../owners.ts'
 import { type ClientAddress, type ClientAddressOptions, clientAddress } from './client-address.ts'
@@ -128,7 +128,7 @@ const configFields = <Context>() => ({
   cors: v.optional(cors),
   /**
    * The response to refused requests: `{ status, body, headers }`, or a function of the decision and the context of key functions that
-   * returns a `Response`. An object requires `refusals()`. It does not apply to the decision API. Defaults to a problem document, and to a page for browsers.
+   * returns a `Response`. It does not apply to the decision API. Defaults to a problem document, and to a page for browsers.
    */
   refusal: v.optional(refusal as v.GenericSchema<RefusalInput<Context>, Refusal>),
   /** Longest duration of a decision. After it `onStoreError` of the policies answers. Less than 25 days. Defaults to `'300ms'`. */
@@ -168,8 +168,8 @@ const configFields = <Context>() => ({
   /** Hashes the client in Redis keys with HMAC-SHA-256, so that they contain no personal data. With false the keys are readable. Defaults to true. */
   hashKeys: v.optional(flag, true),
   /**
-   * Features beyond the core, such as `leases()` from `sluice/leases` or `observe({ to: 'log' })` from `sluice/observe`, each at most once
-   * (docs/reference/configuration.md). `createGateway` has all features without parameters by default, except `cluster()` and `proxies()`. Defaults to none.
+   * Features with parameters, such as `observe({ to: 'log' })` from `sluice/features`, each at most once (docs/reference/configuration.md). A
+   * feature without parameters is on: its field is enough. Defaults to none.
    */
   use: v.optional(v.array(feature, 'a list of features'), []),
   /**
@@ -236,7 +236,12 @@ export const configWith = (byDefault: readonly FeatureFields[]) =>
         checkKeys(policies, problem)
         const checked: CheckedConfig = { ...valid, ...owned, policies }
         for (const one of features) one.check?.(checked, problem)
-        if (use) checkNeeds(checked, [...inGateway, ...use.map(({ name }) => name)], problem)
+        if (use)
+          checkNeeds(
+            checked,
+            use.map(({ name }) => name),
+            problem,
+          )
         checkAllow(names, all.allow, problem)
         if (valid.apiKeys) checkKnown(valid.apiKeys, [policies, valid.allow, valid.deny], problem)
       }

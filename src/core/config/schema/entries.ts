@@ -15,5 +15,5 @@ export const feature = v.custom<FeatureDeclaration>(
   ({ input }) =>
     typeof input === 'function' && input.name
       ? `a feature: write ${input.name}()`
-      : "a feature, such as leases() from 'sluice/leases'",
+      : "a feature, such as observe() from 'sluice/features'",
 )

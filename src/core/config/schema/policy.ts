@@ -42,8 +42,7 @@ const policyFields = <Context>() => ({
   /** Unique name of the policy: up to 64 letters, digits, `_`, `.` or `-`, starting with a letter or digit. It appears in the `RateLimit` fields. Required. */
   name,
   /**
-   * The algorithm that counts. `'gcra'` is `'token-bucket'` with a `burst` that defaults to 1. `'sliding-log'` requires `slidingLog()`, and
-   * `'concurrency'` requires `concurrency()`. Defaults to `'sliding-window'`.
+   * The algorithm that counts. `'gcra'` is `'token-bucket'` with a `burst` that defaults to 1. Defaults to `'sliding-window'`.
    */
   algorithm: v.optional(oneOf(...inWindows, 'concurrency', ...buckets), 'sliding-window'),
   /**
@@ -61,7 +60,7 @@ const policyFields = <Context>() => ({
   timeZone: v.optional(v.custom<string>(isTimeZone, 'a time zone like "Europe/Berlin"')),
   /**
    * Source of a request's plan: a key part such as `'header:x-plan'`, or `{ key, table }` to look up its value in a table of the
-   * configuration. Requires `limits` and `plans()`. Defaults to none.
+   * configuration. Requires `limits`. Defaults to none.
    */
   plan: v.optional(plan as v.GenericSchema<PlanOptions<Context>, PlanSource>),
   /**
@@ -90,7 +89,7 @@ const policyFields = <Context>() => ({
   /**
    * Counts the different values of this key part, such as `'body:username'`, instead of requests: at most `limit` of them pass in any
    * `window`, and a request with a value that counts already takes no unit. A value counts from its last use. A request without the value
-   * is treated as `onMissingKey` says; with `'share'` all such requests have one value. Requires `distinct()`. Not with `algorithm`,
+   * is treated as `onMissingKey` says; with `'share'` all such requests have one value. Not with `algorithm`,
    * `lease` or a `cost`. Defaults to none.
    */
   distinct: v.optional(oneKey as v.GenericSchema<KeySource<Context>, KeyPart>),
@@ -127,7 +126,7 @@ const policyFields = <Context>() => ({
   ),
   /**
    * The response to requests that the policy refuses: `{ status, body, headers }`, or a function of the decision and the context of key
-   * functions that returns a `Response`. An object requires `refusals()`. If several policies refuse a request, the one with the longest
+   * functions that returns a `Response`. If several policies refuse a request, the one with the longest
    * wait answers. Defaults to `refusal` of the configuration.
    */
   refusal: v.optional(refusal as v.GenericSchema<RefusalInput<Context>, Refusal>),

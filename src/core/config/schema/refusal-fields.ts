@@ -1,4 +1,4 @@
-/** The fields of a refusal. Only `sluice/refusals` and the linter import this file, so that other Workers have none of it. */
+/** The fields of a refusal. */
 import * as v from 'valibot'
 import { either, type Input, type Named, named, object, pattern, whole } from './shapes.ts'
 
@@ -93,7 +93,7 @@ const fields = () => ({
   ),
 })
 
-/** The response to a refused request, written by `sluice/refusals`. Its texts may contain placeholders such as `{{limit}}` and `{{retryAfter}}`. */
+/** The response to a refused request, written by `refusals`. Its texts may contain placeholders such as `{{limit}}` and `{{retryAfter}}`. */
 export interface RefusalOptions extends Input<ReturnType<typeof fields>>, Named {}
 
 export const refusalFields = named<RefusalOptions>()(

@@ -15,7 +15,7 @@ export type RefusalInput<Context = unknown> =
   | RefusalFunction<Context>
   | ErrorFormat
 
-/** A refusal. `sluice/refusals` checks and writes it, if it is not a function. */
+/** A refusal. `refusals` checks and writes it, if it is not a function. */
 export type Refusal = RefusalOptions | RefusalFunction
 
 export const refusal = v.pipe(

@@ -58,7 +58,7 @@ export function toStoreError(error: unknown): StoreError {
 }
 
 /** The hint for keys in several slots of a Redis Cluster. */
-const CROSSSLOT = "CROSSSLOT: write use: [cluster()] with cluster from 'sluice/cluster'"
+const CROSSSLOT = "CROSSSLOT: write use: [cluster()] with cluster from 'sluice/features'"
 
 /** What Upstash and Redis write behind ERR, as far as it names no key. */
 const PHRASE =

@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import type { ConfigOptions, PolicyOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { bodies } from '../../../../src/features/bodies/index.ts'
+import { defaultFields } from '../../../../src/features/defaults.ts'
 import { graphqlCost } from '../../../../src/features/graphql/graphql.ts'
-import { inGateway } from '../../../../src/features/in-gateway.ts'
 import { withDocument } from '../../../../src/features/live/document.ts'
 import { expectedBy } from '../../../support/parse.ts'
 
@@ -13,11 +13,12 @@ const policy = { name: 'p', limit: 10, window: '1m' } as const
 const of = (
   options: Partial<PolicyOptions>,
   config: Partial<ConfigOptions> = { use: [bodies()] },
-) => expectedBy(() => parseConfig({ policies: [{ ...policy, ...options }], ...config }, inGateway))
+) =>
+  expectedBy(() => parseConfig({ policies: [{ ...policy, ...options }], ...config }, defaultFields))
 
 /** The problem of a field that needs bodies(). */
 const needed = (path: string) => [
-  `${path}: use: [bodies()], with import { bodies } from 'sluice/bodies'`,
+  `${path}: use: [bodies()], with import { bodies } from 'sluice/features'`,
 ]
 
 test.each<[string, Partial<PolicyOptions>]>([
@@ -37,11 +38,11 @@ test.each<[string, Partial<PolicyOptions>]>([
 test('A live document uses the bodies of the deployment.', () => {
   const document = { policies: [{ ...policy, key: 'body:a' }] }
   expect(
-    expectedBy(() => parseConfig(withDocument(document, { policies: [] }), inGateway)),
+    expectedBy(() => parseConfig(withDocument(document, { policies: [] }), defaultFields)),
   ).toEqual(needed('policies[0].key'))
   expect(
     expectedBy(() =>
-      parseConfig(withDocument(document, { policies: [], use: [bodies()] }), inGateway),
+      parseConfig(withDocument(document, { policies: [], use: [bodies()] }), defaultFields),
     ),
   ).toEqual([])
 })

@@ -4,7 +4,7 @@ import { tagOf } from '../../../../src/core/base/tag.ts'
 import type { ConfigOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import type { ClaimLimit } from '../../../../src/core/config/schema/limit.ts'
-import { inGateway } from '../../../../src/features/in-gateway.ts'
+import { defaultFields } from '../../../../src/features/defaults.ts'
 import { jwt } from '../../../../src/features/jwt/index.ts'
 import { problems, shield, valid } from '../../../support/parse.ts'
 
@@ -50,7 +50,7 @@ describe('the policy parser', () => {
   )
 
   test('The parser fills in every default.', () => {
-    expect(parseConfig({ policies: [valid] }, inGateway)).toEqual({
+    expect(parseConfig({ policies: [valid] }, defaultFields)).toEqual({
       origin: undefined,
       clock: 'store',
       api: undefined,
@@ -120,7 +120,7 @@ describe('the policy parser', () => {
           },
         ],
       },
-      inGateway,
+      defaultFields,
     ).policies
     expect(policy).toMatchObject({
       key: [
@@ -134,7 +134,7 @@ describe('the policy parser', () => {
 
   test('The algorithm gcra parses to a token bucket with the same tag and a default burst of 1.', () => {
     const bucketOf = (algorithm: string, burst?: number) =>
-      parseConfig({ policies: [{ ...valid, algorithm, burst }] }, inGateway).policies[0]!
+      parseConfig({ policies: [{ ...valid, algorithm, burst }] }, defaultFields).policies[0]!
     const token = bucketOf('token-bucket')
     expect(token).toMatchObject({ algorithm: 'token-bucket', burst: 5 })
     expect(bucketOf('gcra')).toEqual({ ...token, burst: 1, burstIsLimit: false })
@@ -142,14 +142,16 @@ describe('the policy parser', () => {
   })
 
   test('The tag of a token bucket differs from that of earlier versions, which stored the available tokens.', () => {
-    const { tag } = parseConfig({ policies: [{ ...valid, algorithm: 'token-bucket' }] }, inGateway)
-      .policies[0]!
+    const { tag } = parseConfig(
+      { policies: [{ ...valid, algorithm: 'token-bucket' }] },
+      defaultFields,
+    ).policies[0]!
     expect(tag).not.toBe(tagOf(valid.name, 'token-bucket', 10_000, 'first-request'))
   })
 
   test('The tag of a policy depends only on its name, algorithm, window and align.', () => {
     const tag = (change: object) =>
-      parseConfig({ policies: [{ ...valid, ...change }] }, inGateway).policies[0]!.tag
+      parseConfig({ policies: [{ ...valid, ...change }] }, defaultFields).policies[0]!.tag
     const fixed = { algorithm: 'fixed-window' }
     expect(tag({ limit: 6, cost: 2, mode: 'shadow', key: 'header:a', match: { path: '/x' } })).toBe(
       tag({}),
@@ -164,7 +166,7 @@ describe('the policy parser', () => {
 
 describe('parsed options of a policy', () => {
   const parsed = (change: object, rest: object = {}) =>
-    parseConfig({ ...rest, policies: [{ ...valid, ...change }] }, inGateway).policies[0]!
+    parseConfig({ ...rest, policies: [{ ...valid, ...change }] }, defaultFields).policies[0]!
 
   test('The option countOnly accepts statuses, classes and ranges.', () => {
     const counted = (countOnly: unknown) => parsed({ countOnly }).countOnly

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { ConfigOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { setOf } from '../../../../src/core/respond/ratelimit-fields/sets.ts'
-import { inGateway } from '../../../../src/features/in-gateway.ts'
+import { defaultFields } from '../../../../src/features/defaults.ts'
 import { plans } from '../../../../src/features/plans/index.ts'
 import { errorOf, KEY, problems, shield, valid } from '../../../support/parse.ts'
 
@@ -12,7 +12,7 @@ const SETS =
 describe('settings other than policies', () => {
   test('A shield counts by address unless it has a key.', () => {
     const parsed = (change: object) =>
-      parseConfig({ policies: [valid], shield: { ...shield, ...change } }, inGateway).shield
+      parseConfig({ policies: [valid], shield: { ...shield, ...change } }, defaultFields).shield
     const ip = { source: 'ip', v4: 32, v6: 64 }
     const common = { binding: 'SHIELD', limit: 100, accept: [] }
     expect(parsed({})).toEqual({ ...common, periodMs: 10_000, key: [ip] })
@@ -24,7 +24,7 @@ describe('settings other than policies', () => {
   })
 
   test('The default key of the live document contains the namespace.', () => {
-    const parsed = (change: object) => parseConfig({ policies: [valid], ...change }, inGateway)
+    const parsed = (change: object) => parseConfig({ policies: [valid], ...change }, defaultFields)
     expect(parsed({}).namespace).toBeUndefined()
     expect(parsed({ namespace: 'shop-2' }).namespace).toBe('shop-2')
     const keyOf = (live: object, namespace?: string) => parsed({ live, namespace }).live!.key
@@ -34,7 +34,8 @@ describe('settings other than policies', () => {
   })
 
   test('The option headers defaults to draft-11, and accepts one set, several sets or none.', () => {
-    const parsed = (headers?: unknown) => parseConfig({ policies: [], headers }, inGateway).headers
+    const parsed = (headers?: unknown) =>
+      parseConfig({ policies: [], headers }, defaultFields).headers
     expect(parsed()).toEqual(['draft-11'])
     expect(parsed('github').map((set) => setOf(set).names[2])).toEqual(['x-ratelimit-used'])
     expect(parsed(['draft-7', { prefix: 'X-RateLimit-', reset: 'iso' }])).toHaveLength(2)
@@ -42,7 +43,7 @@ describe('settings other than policies', () => {
   })
 
   test('The live document comes from Redis or KV.', () => {
-    const live = (live: object) => parseConfig({ policies: [valid], live }, inGateway).live
+    const live = (live: object) => parseConfig({ policies: [valid], live }, defaultFields).live
     expect(live({ from: 'redis' })).toEqual({ from: 'redis', key: 'sluice:live', everyMs: 30_000 })
     expect(live({ from: 'kv:RULES', key: 'a', every: '1s' })).toEqual({
       ...{ from: 'kv:RULES', key: 'a', everyMs: 1000 },
@@ -216,23 +217,24 @@ describe('a table of plans by api-key', () => {
   test.each([digest, digest.toUpperCase(), `sha256:${digest}`])(
     'A table accepts %s as the digest of an API key.',
     (name) => {
-      expect(parseConfig(config({ [name]: 'pro' }), inGateway).tables).toEqual({
+      expect(parseConfig(config({ [name]: 'pro' }), defaultFields).tables).toEqual({
         customers: { [digest]: 'pro' },
       })
     },
   )
 
   test('A table that contains an API key itself is refused with a message that explains how to hash it and does not show it.', () => {
-    const parse = () => parseConfig(config({ [digest]: 'pro', 'live-key-0001': 'pro' }), inGateway)
+    const parse = () =>
+      parseConfig(config({ [digest]: 'pro', 'live-key-0001': 'pro' }), defaultFields)
     expect(parse).toThrow(/^tables\.customers: expected .*printf %s "\$KEY" \| sha256sum.*entry 2/)
     expect(parse).not.toThrow(/live-key/)
   })
 
   test('A table that is not looked up by API key keeps its names as written.', () => {
     const tables = { customers: { Acme: 'pro' } }
-    expect(parseConfig(config(tables.customers, 'header:x-customer'), inGateway).tables).toEqual(
-      tables,
-    )
+    expect(
+      parseConfig(config(tables.customers, 'header:x-customer'), defaultFields).tables,
+    ).toEqual(tables)
   })
 })
 

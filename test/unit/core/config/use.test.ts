@@ -1,79 +1,50 @@
 /** Features: a field that needs one names the import, and what to write in `use`. */
 import { describe, expect, test } from 'vitest'
-import type { ConfigOptions, PolicyOptions } from '../../../../src/core/config/options.ts'
+import type { PolicyOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
-import { bans } from '../../../../src/features/bans/index.ts'
 import { bodies } from '../../../../src/features/bodies/index.ts'
-import { concurrency } from '../../../../src/features/concurrency/index.ts'
-import { headerSets } from '../../../../src/features/header-sets/index.ts'
+import { defaultFields, defaults } from '../../../../src/features/defaults.ts'
 import { jwt } from '../../../../src/features/jwt/index.ts'
 import { leases } from '../../../../src/features/leases/index.ts'
-import { live } from '../../../../src/features/live/index.ts'
-import { overrides } from '../../../../src/features/overrides/index.ts'
-import { plans } from '../../../../src/features/plans/index.ts'
-import { refusals } from '../../../../src/features/refusals/index.ts'
-import { shield as shieldFeature } from '../../../../src/features/shield/index.ts'
-import { slidingLog } from '../../../../src/features/sliding-log/index.ts'
+import { turns } from '../../../../src/features/turns/index.ts'
 import { createAppLimiter } from '../../../../src/hosts/app/app-limiter.ts'
+import { rateLimiter } from '../../../../src/hosts/app/middleware.ts'
+import { createSluice } from '../../../../src/hosts/app/sluice.ts'
+import { fastifyRateLimiter } from '../../../../src/hosts/node/fastify.ts'
+import { rateLimitProxy } from '../../../../src/hosts/node/next.ts'
+import { rateLimiter as ofNode } from '../../../../src/hosts/node/node.ts'
 import { createGateway } from '../../../../src/hosts/worker/gateway.ts'
 import { errorOf, problems, shield, valid } from '../../../support/parse.ts'
 
 const limit = { claim: 'rate', max: 9, otherwise: 1 }
 const lease = { max: 10, ttl: '1s' } as const
-const made = {
-  jwt: jwt({ secret: 'JWT_SECRET' }),
-  bans: bans(),
-  bodies: bodies(),
-  concurrency: concurrency(),
-  headerSets: headerSets(),
-  leases: leases(),
-  live: live(),
-  overrides: overrides(),
-  plans: plans(),
-  refusals: refusals(),
-  shield: shieldFeature(),
-  slidingLog: slidingLog(),
-}
+const made = { jwt: jwt({ secret: 'JWT_SECRET' }), bodies: bodies() }
 const all = Object.values(made)
 
+const problemsIn = (start: () => unknown) =>
+  (errorOf(start)?.problems ?? []).map(({ path, expected }) => `${path}: ${expected}`)
 /** The problems of a limiter inside of an app, as "path: expected". */
-const problemsOfApp = (config: object) =>
-  (errorOf(() => createAppLimiter(config as never))?.problems ?? []).map(
-    ({ path, expected }) => `${path}: ${expected}`,
-  )
-const entries: Record<string, string> = { slidingLog: 'sliding-log', headerSets: 'header-sets' }
-const needed = (name: string) =>
-  `use: [${name}()], with import { ${name} } from 'sluice/${entries[name] ?? name}'`
+const problemsOfApp = (config: object) => problemsIn(() => createAppLimiter(config as never))
+const needed = (name: string) => `use: [${name}()], with import { ${name} } from 'sluice/features'`
 
 test.each<[keyof typeof made, string, object, object?]>([
   ['jwt', 'policies[0].key', { key: 'jwt:sub' }],
   ['jwt', 'policies[0].key', { key: ['ip', 'jwt:sub'] }],
   ['jwt', 'policies[0].onMissingKey', { onMissingKey: { key: 'jwt:sub' } }],
-  ['jwt', 'policies[0].plan', { limits: { pro: 9 }, plan: 'jwt:plan' }, { use: [plans()] }],
+  ['jwt', 'policies[0].plan', { limits: { pro: 9 }, plan: 'jwt:plan' }],
   [
     'jwt',
     'policies[0].plan',
     { limits: { pro: 9 }, plan: { key: 'jwt:sub', table: 'a' } },
-    { tables: { a: {} }, use: [plans()] },
+    { tables: { a: {} } },
   ],
   ['jwt', 'policies[0].limit', { limit }],
+  ['jwt', 'shield.key', {}, { shield: { ...shield, key: 'jwt:sub' } }],
   ['bodies', 'policies[0].key', { key: 'body:params.name' }],
   ['bodies', 'policies[0].match', { match: { body: { method: 'call' } } }],
   ['bodies', 'policies[0].cost', { cost: { usage: 'tokens', max: 9 } }],
   ['bodies', 'policies[0].reserve', { reserve: [{ match: { body: { a: true } }, share: 0.5 }] }],
   ['bodies', 'allow', {}, { allow: { body: { a: true } } }],
-  ['bans', 'policies[0].penalty', { penalty: 'manual' }],
-  ['plans', 'policies[0].limits', { limits: { pro: 9 }, plan: 'header:x-plan' }],
-  ['plans', 'tables', {}, { tables: { a: { b: 'pro' } } }],
-  ['concurrency', 'policies[0].algorithm', { algorithm: 'concurrency' }],
-  ['headerSets', 'headers', {}, { headers: ['draft-11', 'github'] }],
-  ['leases', 'policies[0].lease', { lease }],
-  ['live', 'live', {}, { live: { from: 'redis' } }],
-  ['shield', 'shield', {}, { shield }],
-  ['slidingLog', 'policies[0].algorithm', { algorithm: 'sliding-log' }],
-  ['overrides', 'policies[0].overrides', { overrides: true }],
-  ['refusals', 'policies[0].refusal', { refusal: { status: 503 } }],
-  ['refusals', 'refusal', {}, { refusal: { status: 503 } }],
 ])('Without %s() the error of an app names %s.', (name, path, policy, rest = {}) => {
   const config = { policies: [{ ...valid, ...policy }], ...rest }
   expect(problemsOfApp(config)).toEqual([`${path}: ${needed(name)}`])
@@ -83,27 +54,80 @@ test.each<[keyof typeof made, string, object, object?]>([
   if (path !== 'allow') expect(problemsOfApp({ ...config, use: all })).toEqual([])
 })
 
-test('The set draft-11 is there once, also without headerSets().', () => {
-  const config = { policies: [], headers: ['draft-11', 'draft-11'] }
-  const problem = 'headers: sets that have no field in common'
-  expect(problemsOfApp(config)).toEqual([problem])
-  expect(problemsOfApp({ ...config, use: all })).toEqual([problem])
-})
+describe('A field of a feature without parameters works when it is written', () => {
+  const hosts: Record<string, (options: never) => unknown> = {
+    createGateway,
+    createSluice,
+    rateLimiter,
+    'rateLimiter of sluice/node': ofNode,
+    fastifyRateLimiter,
+    rateLimitProxy,
+  }
+  const written: Record<string, [policy: object, rest?: object, cannot?: string]> = {
+    bans: [{ penalty: { after: 1, within: '1m', ban: '1h', list: true } }],
+    concurrency: [{ algorithm: 'concurrency' }, {}, 'rateLimitProxy'],
+    distinct: [{ distinct: 'header:x-user' }],
+    headerSets: [{}, { headers: ['draft-11', 'github'] }],
+    leases: [{ lease }],
+    live: [{}, { live: { from: 'redis' } }],
+    overrides: [{ overrides: true }],
+    plans: [
+      { limits: { pro: 9 }, plan: { key: 'header:x-tenant', table: 'a' } },
+      { tables: { a: { b: 'pro' } } },
+    ],
+    proxies: [{}, { clientAddress: { forwardedFor: { trustedProxies: ['private'] } } }],
+    refusals: [{ refusal: { status: 503 } }, { refusal: { status: 503 } }],
+    shield: [{}, { shield }],
+    slidingLog: [{ algorithm: 'sliding-log' }],
+    turns: [{ wait: '1s' }],
+  }
 
-test('The key of the shield needs jwt(), too.', () => {
-  const config = { policies: [valid], shield: { ...shield, key: 'jwt:sub' } }
-  expect(problemsOfApp({ ...config, use: [made.shield] })).toEqual([`shield.key: ${needed('jwt')}`])
+  test('These are all features that hosts have by default.', () => {
+    expect(Object.keys(written)).toEqual(defaultFields.map(({ name }) => name))
+    expect(defaults().map(({ name }) => name)).toEqual(Object.keys(written))
+  })
+
+  test.each(Object.entries(written))('%s', (_, [policy, rest = {}, cannot]) => {
+    const options = {
+      clientAddress: 'socket',
+      unconfigured: 'local',
+      policies: [{ ...valid, ...policy }],
+      ...rest,
+    }
+    for (const [name, start] of Object.entries(hosts)) {
+      if (name !== cannot)
+        expect([name, problemsIn(() => start(options as never))]).toEqual([name, []])
+    }
+  })
+
+  test('In `use` it replaces the one of the host.', () => {
+    const policies = [{ ...valid, wait: '1s' }]
+    for (const use of [[turns({ maxWaiting: 5 })], defaults()]) {
+      for (const start of Object.values(hosts)) {
+        const options = { clientAddress: 'socket', unconfigured: 'local', policies, use }
+        expect(problemsIn(() => start(options as never))).toEqual([])
+      }
+    }
+  })
+
+  test('Without its field it has no stage.', () => {
+    const { stages } = createAppLimiter({ policies: [valid] })
+    expect(stages).toEqual({
+      ...{ compilePlan: expect.any(Function), networks: expect.any(Object) },
+      ...{ refuse: expect.any(Function), endpoints: [], lua: [] },
+    })
+  })
 })
 
 test('Each missing feature is one error, at the first field that needs it.', () => {
-  const policies = [valid, { ...valid, name: 'b', lease, key: 'jwt:sub' }].flatMap((one) => [
-    one,
-    { ...one, name: `${one.name}-2`, overrides: true },
+  const policies = [valid, { ...valid, name: 'b', cost: { usage: 'tokens', max: 9 } }].flatMap(
+    (one) => [one, { ...one, name: `${one.name}-2`, key: 'jwt:sub' }],
+  )
+  expect(problemsOfApp({ policies, use: [made.bodies] })).toEqual([
+    `policies[1].key: ${needed('jwt')}`,
   ])
-  expect(problemsOfApp({ policies })).toEqual([`policies[2].key: ${needed('jwt')}`])
   expect(problemsOfApp({ policies, use: [made.jwt] })).toEqual([
-    `policies[1].overrides: ${needed('overrides')}`,
-    `policies[2].lease: ${needed('leases')}`,
+    `policies[2].cost: ${needed('bodies')}`,
   ])
 })
 
@@ -116,12 +140,6 @@ test('A policy with another problem still names the missing feature.', () => {
 
 describe('The gateway', () => {
   const policy: PolicyOptions = { ...valid, lease, overrides: true, refusal: { status: 503 } }
-
-  test('It has leases(), overrides() and refusals() by default, and takes them from `use`, too.', () => {
-    const config: ConfigOptions = { origin: 'zone', policies: [policy] }
-    expect(errorOf(() => createGateway(config))).toBeUndefined()
-    expect(errorOf(() => createGateway({ ...config, use: [leases(), refusals()] }))).toBeUndefined()
-  })
 
   test('Its own features check the configuration.', () => {
     const policies = [{ ...policy, refusal: { status: 200 } }]
@@ -141,7 +159,7 @@ test('A text that names a claim needs no jwt().', () => {
 test.each([
   [[leases(), leases()], 'use[1]: leases() once'],
   [[leases], 'use[0]: a feature: write leases()'],
-  [['leases'], "use[0]: a feature, such as leases() from 'sluice/leases'"],
+  [['leases'], "use[0]: a feature, such as observe() from 'sluice/features'"],
   [leases(), 'use: a list of features'],
 ])('The list of features %j is refused.', (use, problem) => {
   expect(problems({ policies: [valid], use })).toEqual([expect.stringContaining(problem)])

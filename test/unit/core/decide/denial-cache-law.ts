@@ -9,7 +9,7 @@ import { createDenialCache } from '../../../../src/core/decide/denial-cache.ts'
 import { limitState, limitsOf } from '../../../../src/core/decide/limit.ts'
 import type { LimiterParts } from '../../../../src/core/decide/question.ts'
 import type { Match } from '../../../../src/core/program/match.ts'
-import { inGateway } from '../../../../src/features/in-gateway.ts'
+import { defaultFields } from '../../../../src/features/defaults.ts'
 import { Model } from '../../../model/model.ts'
 import { fallbackOver } from '../../../support/with-fallback.ts'
 
@@ -97,7 +97,7 @@ export const denialCacheLaw = (numRuns: number) =>
                     ...(penalties[version] && { penalty: penalties[version] }),
                   })),
                 },
-                inGateway,
+                defaultFields,
               ).policies,
           )
           const calendars = new Set(

@@ -7,7 +7,7 @@ import { decideEach } from '../../../../src/core/decide/decide.ts'
 import { createDenialCache } from '../../../../src/core/decide/denial-cache.ts'
 import type { LimiterParts } from '../../../../src/core/decide/question.ts'
 import { createLocalStore } from '../../../../src/core/fallback/local.ts'
-import { inGateway } from '../../../../src/features/in-gateway.ts'
+import { defaultFields } from '../../../../src/features/defaults.ts'
 import { fallbackOver } from '../../../support/with-fallback.ts'
 
 const start = Date.UTC(2026, 10, 20, 12, 0, 0, 400)
@@ -34,7 +34,7 @@ const matchesOf = (options: Partial<PolicyOptions>[], cost = 1) =>
         ...option,
       })),
     },
-    inGateway,
+    defaultFields,
   ).policies.map((policy) => ({ policy, partitionKey: [['ip', 'a'] as [string, string]], cost }))
 
 /** An isolate on a store with a latency of `there` ms for a call and `back` ms for its reply. */

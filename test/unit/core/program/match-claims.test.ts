@@ -118,7 +118,7 @@ describe('the options of a limit from a claim', () => {
   test('A claim needs jwt in the configuration.', () => {
     const policies = [{ ...valid, limit }]
     expect(problems({ policies })).toEqual([
-      `policies[0].limit: use: [jwt()], with import { jwt } from 'sluice/jwt' | ${JSON.stringify(limit)}`,
+      `policies[0].limit: use: [jwt()], with import { jwt } from 'sluice/features' | ${JSON.stringify(limit)}`,
     ])
     expect(problems({ policies, use: [verifier] })).toEqual([])
   })

@@ -5,7 +5,7 @@ import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { compileMatcher, isMatch } from '../../../../src/core/program/match.ts'
 import { pathMatcher, readings } from '../../../../src/core/request/path.ts'
 import { RequestView } from '../../../../src/core/request/view.ts'
-import { inGateway } from '../../../../src/features/in-gateway.ts'
+import { defaultFields } from '../../../../src/features/defaults.ts'
 import { createMatcher } from '../../../support/create-matcher.ts'
 
 import { base, met, names } from '../../../support/match.ts'
@@ -79,7 +79,7 @@ describe('a path with several readings', () => {
     const policies = [
       { name: 'by-id', ...base, match: { path: '/users/:id' }, key: 'path:id' as const },
     ]
-    const config = parseConfig({ policies, deny: { path: '/admin/*' } }, inGateway)
+    const config = parseConfig({ policies, deny: { path: '/admin/*' } }, defaultFields)
     const match = compileMatcher(config, () => {})
     const matched = (path: string) => {
       // Workers keep the URL as it was sent. The constructor of Request would resolve it.

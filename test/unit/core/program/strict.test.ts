@@ -9,7 +9,7 @@ import { featuresOf, stagesOf } from '../../../../src/core/feature.ts'
 import { compileMatcher, isMatch, type Matched } from '../../../../src/core/program/match.ts'
 import { RequestView } from '../../../../src/core/request/view.ts'
 import { bodies } from '../../../../src/features/bodies/index.ts'
-import { inGateway } from '../../../../src/features/in-gateway.ts'
+import { defaultFields } from '../../../../src/features/defaults.ts'
 import { plans } from '../../../../src/features/plans/index.ts'
 import { createMatcher } from '../../../support/create-matcher.ts'
 import { isLong } from '../../../support/long.ts'
@@ -130,7 +130,7 @@ describe('A repeated query parameter or header field', () => {
         headers,
       } as unknown as Request
       const statusOf = (match: MatchOptions) => {
-        const options = parseConfig({ policies: [{ name: 'p', ...quota, match }] }, inGateway)
+        const options = parseConfig({ policies: [{ name: 'p', ...quota, match }] }, defaultFields)
         const view = new RequestView(request, runtime, options, () => undefined)
         return (compileMatcher(options, () => {})(view) as Matched).policies.some(isMatch)
       }
@@ -311,7 +311,7 @@ describe('Over all readings', () => {
   async function describedTo(options: ConfigOptions, sent: Sending, padded: Padding) {
     const { url, init } = write(sent, padded)
     const { body, ...rest } = init as RequestInit
-    const config = parseConfig(options, inGateway)
+    const config = parseConfig(options, defaultFields)
     const log = () => {}
     const match = compileMatcher(
       config,
@@ -351,7 +351,7 @@ describe('Over all readings', () => {
         const match = createMatcher(options)
         /** The policies that charge each item of a batch. The others charge a request once. */
         const byItem = new Set(
-          parseConfig(options, inGateway).policies.flatMap(({ name, usesBody }) =>
+          parseConfig(options, defaultFields).policies.flatMap(({ name, usesBody }) =>
             usesBody ? name : [],
           ),
         )

@@ -5,12 +5,12 @@ import type { CorsOptions, HeaderSet } from '../../../../src/core/config/options
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { withCors } from '../../../../src/core/respond/cors.ts'
 import { problem } from '../../../../src/core/respond/response.ts'
-import { inGateway } from '../../../../src/features/in-gateway.ts'
+import { defaultFields } from '../../../../src/features/defaults.ts'
 import { rateLimiter } from '../../../../src/hosts/app/middleware.ts'
 import { messageOf } from '../../../support/parse.ts'
 
 const page = 'https://app.example.com'
-const parse = (options: object) => parseConfig({ policies: [], ...options }, inGateway)
+const parse = (options: object) => parseConfig({ policies: [], ...options }, defaultFields)
 const named = parse({ cors: { origins: page } })
 const anyOrigin = parse({ cors: { origins: '*' } })
 const withCookies = parse({

@@ -28,10 +28,10 @@ test('One error has the problems of fields of features and of the core.', () => 
   expect(problems({ policies, use: [bans()] })).toEqual(expected)
 })
 
-test('An app without bans() gets one error, whatever the value of its penalty.', () => {
+test('An app gets the same error as a gateway.', () => {
   const policies = [{ ...valid, penalty: 'always' as never }]
   const error = errorOf(() => createSluice({ clientAddress: 'socket', policies }))
   expect(error?.problems.map(({ path, expected }) => `${path}: ${expected}`)).toEqual([
-    "policies[0].penalty: use: [bans()], with import { bans } from 'sluice/bans'",
+    'policies[0].penalty: "manual", or an object with after, within, ban and max',
   ])
 })

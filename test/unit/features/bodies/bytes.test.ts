@@ -132,7 +132,7 @@ describe('the configuration', () => {
 
   test('needs bodies().', () => {
     expect(() => rateLimiter({ policies })).toThrow(
-      "policies[0].cost: expected use: [bodies()], with import { bodies } from 'sluice/bodies'",
+      "policies[0].cost: expected use: [bodies()], with import { bodies } from 'sluice/features'",
     )
   })
 

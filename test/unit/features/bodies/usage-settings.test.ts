@@ -32,7 +32,7 @@ test('A cost with usage needs max only.', () => {
 
 test('A cost with usage needs bodies.', () => {
   expect(problemsOf(COST, {}, {})).toEqual([
-    `${at}.cost: use: [bodies()], with import { bodies } from 'sluice/bodies'`,
+    `${at}.cost: use: [bodies()], with import { bodies } from 'sluice/features'`,
   ])
 })
 

@@ -4,8 +4,8 @@ import type { PolicyOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { isMatch } from '../../../../src/core/program/match.ts'
 import { bodies } from '../../../../src/features/bodies/index.ts'
+import { defaultFields } from '../../../../src/features/defaults.ts'
 import { distinct } from '../../../../src/features/distinct/index.ts'
-import { inGateway } from '../../../../src/features/in-gateway.ts'
 import { leases } from '../../../../src/features/leases/index.ts'
 import { createAppLimiter } from '../../../../src/hosts/app/app-limiter.ts'
 import { createMatcher } from '../../../support/create-matcher.ts'
@@ -57,10 +57,9 @@ test('A limit that a claim sets is at most 10,000.', () => {
   )
 })
 
-test('A policy without the feature names the import, and one with a value of the body also needs bodies.', () => {
+test('A policy with a value of the body or of a token needs the feature that reads it.', () => {
   const needed = (name: string) =>
-    `policies[0].distinct: use: [${name}()], with import { ${name} } from 'sluice/${name}'`
-  expect(problems({})).toEqual([needed('distinct')])
+    `policies[0].distinct: use: [${name}()], with import { ${name} } from 'sluice/features'`
   expect(problems({ distinct: 'body:username' }, [distinct()])).toEqual([needed('bodies')])
   expect(problems({ distinct: 'jwt:sub' }, [distinct()])).toEqual([needed('jwt')])
 })
@@ -73,7 +72,7 @@ test.each<[object]>([
   [{ cost: 1 }],
 ])('%j is valid.', (change) => {
   const config = { policies: [{ ...policy, ...change }], use: [distinct()] }
-  const [parsed] = parseConfig(config, inGateway).policies
+  const [parsed] = parseConfig(config, defaultFields).policies
   expect(parsed!.algorithm).toBe('distinct')
   expect(parsed!.distinct).toEqual({ source: 'header', name: 'x-user' })
 })

@@ -204,7 +204,8 @@ test('The problems of a document name its policies, and what the host lacks.', a
     spy.mockRestore()
     return lines.join()
   }
-  expect(await problemOf({ lease: { max: 2, ttl: '5s' } })).toMatch(
-    /policies\[0\].lease: expected use: \[leases\(\)\].*\{.*max.*\} \(in .*new/,
+  expect(await problemOf({ key: 'jwt:sub' })).toMatch(
+    /policies\[0\].key: expected use: \[jwt\(\)\].*\(in .*new/,
   )
+  expect(await problemOf({ lease: { max: 2, ttl: '5s' } })).toContain('live-changed')
 })

@@ -16,7 +16,7 @@ import {
   createUpstashStore,
   type UpstashOptions,
 } from '../../../../src/core/connection/upstash/upstash.ts'
-import { inGateway } from '../../../../src/features/in-gateway.ts'
+import { defaultFields } from '../../../../src/features/defaults.ts'
 import { beginCall } from '../../../../src/features/observe/measure.ts'
 import { allParts } from '../../../../src/features/script-parts.ts'
 import { anyLimits } from '../../../support/any-limits.ts'
@@ -69,7 +69,7 @@ const parsed = (...options: Partial<PolicyOptions>[]) =>
         ...one,
       })),
     },
-    inGateway,
+    defaultFields,
   ).policies
 const terms = parsed(
   {},

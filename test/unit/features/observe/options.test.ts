@@ -1,4 +1,4 @@
-import { observe } from 'sluice/observe'
+import { observe } from 'sluice/features'
 import { describe, expect, test } from 'vitest'
 import { ConfigError } from '../../../../src/core/base/errors.ts'
 import { parseOptions } from '../../../../src/features/observe/options.ts'

@@ -65,15 +65,6 @@ describe('a name that does not help', () => {
     )
   })
 
-  test('Without the feature the error names its import.', () => {
-    const missing = "use: [proxies()], with import { proxies } from 'sluice/proxies'"
-    expect(() => parse(['cloudflare'], [])).toThrow(missing)
-    const clientAddress = { forwardedFor: { trustedProxies: 'loopback' } }
-    expect(() => parseConfig({ policies: [], clientAddress })).toThrow(
-      `clientAddress.forwardedFor.trustedProxies: expected ${missing}`,
-    )
-  })
-
   test('A word with a typo in a network is not taken for a name.', () => {
     expect(() => parse(['10.0.0.0/33'])).toThrow('names like "cloudflare"')
   })

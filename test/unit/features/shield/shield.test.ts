@@ -11,7 +11,7 @@ import { createDenialCache } from '../../../../src/core/decide/denial-cache.ts'
 import type { LimiterParts, Question } from '../../../../src/core/decide/question.ts'
 import { hashedSubjects } from '../../../../src/core/decide/subject.ts'
 import { createLocalStore } from '../../../../src/core/fallback/local.ts'
-import { inGateway } from '../../../../src/features/in-gateway.ts'
+import { defaultFields } from '../../../../src/features/defaults.ts'
 import { createShield } from '../../../../src/features/shield/shield.ts'
 import { createMatcher } from '../../../support/create-matcher.ts'
 import { fallbackOver } from '../../../support/with-fallback.ts'
@@ -32,7 +32,7 @@ describe('the shield', () => {
   let now = 0
   const made = () => {
     lines.length = 0
-    const config = parseConfig({ policies: [policy], shield }, inGateway).shield!
+    const config = parseConfig({ policies: [policy], shield }, defaultFields).shield!
     return createShield(
       config,
       (event, code) => void lines.push(`${event} ${code}`),

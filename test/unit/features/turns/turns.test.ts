@@ -219,10 +219,6 @@ test.each([
   },
 )
 
-test('A wait without its feature, and options that turns() does not have, are errors.', () => {
-  const policies = [{ ...spaced, wait: '2s' } as const]
-  expect(() => createSluice({ policies })).toThrow(
-    "use: [turns()], with import { turns } from 'sluice/turns'",
-  )
+test('Options that turns() does not have are errors.', () => {
   expect(() => turns({ maxWaiting: 0 })).toThrow('maxWaiting: expected a whole number from 1')
 })

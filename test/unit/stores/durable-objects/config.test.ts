@@ -3,7 +3,7 @@ import type { ConfigOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import type { StoreRequest } from '../../../../src/core/connection/store.ts'
 import { cluster } from '../../../../src/features/cluster/index.ts'
-import { inGateway } from '../../../../src/features/in-gateway.ts'
+import { defaultFields } from '../../../../src/features/defaults.ts'
 import { createGateway, rateLimiter } from '../../../../src/index.ts'
 import { durableObjects } from '../../../../src/stores/durable-objects/index.ts'
 import { createObjectStore } from '../../../../src/stores/durable-objects/objects.ts'
@@ -45,7 +45,7 @@ test('The health of a Worker without the binding names it.', async () => {
 
 test('Policies, leases of policies and live policies in KV are valid.', () => {
   expect(() =>
-    parseConfig({ store, policies, live: { from: 'kv:POLICIES' } }, inGateway),
+    parseConfig({ store, policies, live: { from: 'kv:POLICIES' } }, defaultFields),
   ).not.toThrow()
 })
 

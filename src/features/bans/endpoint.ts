@@ -10,8 +10,8 @@ import { limitsOf } from '../../core/decide/limit.ts'
 import type { Call, Endpoint } from '../../core/endpoint.ts'
 import type { Match } from '../../core/program/match.ts'
 import { jsonAnswer, problem } from '../../core/respond/response.ts'
-import { isListed } from '../bans/fields.ts'
 import { forgetBans, type ListedBan, readBans } from './list.ts'
+import { listedBy } from './watch.ts'
 
 /** The most bans of an answer. */
 const PAGE = 100
@@ -40,7 +40,7 @@ async function listBans(call: Call): Promise<Response> {
   const policy = policyOf(rules, rest)
   if (!policy) return notFound('There is no policy with this name.')
   const { penalty } = policy
-  if (!penalty || !isListed(penalty)) return notListed(policy)
+  if (!penalty || !listedBy(config)(penalty)) return notListed(policy)
   const after = new URL(request.url).searchParams.get('after')
   const cursor = after === null ? FIRST : cursorOf(after)
   if (!cursor) {

@@ -2,10 +2,31 @@
 import type { StoreError } from '../../core/base/errors.ts'
 import type { Log } from '../../core/base/log.ts'
 import { Recent } from '../../core/base/recent.ts'
-import type { Store, StoreOptions, StoreReply, StoreRequest } from '../../core/connection/store.ts'
+import { isUsed } from '../../core/config/feature.ts'
+import type { Config, Policy } from '../../core/config/parse.ts'
+import type {
+  Penalty,
+  Store,
+  StoreOptions,
+  StoreReply,
+  StoreRequest,
+} from '../../core/connection/store.ts'
 import type { WatchedDatabase } from '../../core/feature.ts'
-import { isListed } from '../bans/fields.ts'
+import { NEVER } from './fields.ts'
 import { changeBans, type ListedBan } from './list.ts'
+
+const hasList = ({ penalty }: Pick<Policy, 'penalty'>) =>
+  penalty !== undefined && 'list' in penalty && penalty.list === true
+
+/** True if a policy may have `penalty.list: true`. Without it no ban is listed. Durable Objects have no common list. */
+export const listsBans = ({ store, ...config }: Config): boolean =>
+  !store?.own && isUsed(config, hasList)
+
+/** Tells which bans are listed. Those that only operators set are few, so the list of any policy of the deployment is enough. */
+export function listedBy({ policies }: Pick<Config, 'policies'>): (penalty: Penalty) => boolean {
+  const isAny = policies.some(hasList)
+  return ({ after, list }) => list ?? (isAny && after === NEVER.after)
+}
 
 /** Half of the most subjects that an isolate knows to be listed. */
 const MAX_KNOWN = 5_000
@@ -14,6 +35,7 @@ const isOperation = ({ mode }: StoreRequest) =>
   mode === 'ban' || mode === 'unban' || mode === 'reset'
 
 interface WatchOptions {
+  isListed: (penalty: Penalty) => boolean
   namespace: string | undefined
   log: Log
 }
@@ -25,7 +47,7 @@ interface WatchOptions {
 export function withBanList(
   store: Store,
   database: WatchedDatabase,
-  { namespace, log }: WatchOptions,
+  { isListed, namespace, log }: WatchOptions,
 ): Store {
   /** The ends of the bans that this isolate has listed, by tag and subject. */
   const known = new Recent<number>(MAX_KNOWN)

@@ -1,0 +1,14 @@
+/** What `proxies()` adds to a configuration. */
+import type { FeatureFields } from '../../core/config/feature.ts'
+import { trustedNames } from '../../core/config/trusted-names.ts'
+import { networks } from './networks.ts'
+
+export const declaration: FeatureFields = {
+  name: 'proxies',
+  check({ clientAddress }, problem) {
+    for (const [name, path] of trustedNames(clientAddress)) {
+      if (Object.hasOwn(networks, name)) continue
+      problem(path, `one of ${Object.keys(networks).join(', ')}, or a network like "10.0.0.0/8"`)
+    }
+  },
+}
