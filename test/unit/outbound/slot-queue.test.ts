@@ -25,7 +25,7 @@ test('A call that the runtime has cancelled lets the next one ask for a slot wit
       for (const { cancel } of calls.slice(0, 2)) cancel()
       await time.pass(10_000)
       const [first] = asked.filter(([index]) => index === 2)
-      expect(first![1] - cancelledAt).toBeLessThanOrEqual(2_100)
+      expect(first?.[1] ?? Infinity).toBeLessThanOrEqual(cancelledAt + 2_100)
       expect(queues.waiting(limit)).toBe(1)
       for (const { cancel } of calls) cancel()
     }

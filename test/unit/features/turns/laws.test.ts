@@ -525,6 +525,24 @@ test('Units that come back let one request pass at once that waits in the same i
     expect([allowed, endedAt - startedAt]).toEqual([true, 100])
   }))
 
+test('A request that the runtime has cancelled gets no units, and delays one that has room by no more than 100 ms.', () =>
+  inVirtualTime(async (time) => {
+    const policy = { algorithm: 'fixed-window', limit: 2, window: '30s', wait: '40s' }
+    const { check } = heldWorld(time).isolate([line({ ...policy, countOnly: 401 })])
+    const both = [check(), check()]
+    const waiting = cancellable(() => check())
+    await time.pass(100)
+    waiting.cancel()
+    for (const { result } of await Promise.all(both))
+      result.settle({ status: 200, headers: new Headers() })
+    await time.pass(10)
+    const next = check()
+    await time.pass(50_000)
+    const { allowed, startedAt, endedAt } = await next
+    expect(allowed).toBe(true)
+    expect(endedAt - startedAt).toBeLessThanOrEqual(100)
+  }))
+
 test('A ban outlives the store, whether or not the refused request has waited.', () =>
   inVirtualTime(async (time) => {
     const world = heldWorld(time)
