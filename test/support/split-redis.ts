@@ -90,7 +90,10 @@ export const rowWith = (
   onStoreError: Fallback,
   subject: string,
   change: Partial<Limit> = {},
-): Limit => ({ ...row(subject, change), ...{ policy: { mode: 'enforce', onStoreError } } })
+): Limit => {
+  const limit = row(subject, change)
+  return { ...limit, terms: { ...limit.terms, mode: 'enforce', onStoreError } }
+}
 export const take = (...limits: Limit[]): StoreRequest => ({ mode: 'take', limits })
 export const follow = (...limits: Limit[]): StoreRequest => ({ mode: 'follow', limits })
 export const left = ({ states }: StoreReply) => states.flat().map(({ remaining }) => remaining)
