@@ -116,12 +116,6 @@ export const gatewayMutants: Mutant[] = [
     'headers',
   ),
   decidedRequest(
-    'Each response gets the CORS fields of refusals',
-    'own: !this.passes',
-    'own: true',
-    'headers',
-  ),
-  decidedRequest(
     'The log does not name the shadow policy',
     "log('shadow-refused', policy,",
     "log('shadow-refused', '',",

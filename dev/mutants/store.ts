@@ -171,7 +171,12 @@ export const storeMutants: Mutant[] = [
     'all.slice(next - length)',
     'pack',
   ),
-  pack('unpacked lists share an idempotency key', '{index + 1}', '{1}', 'pack'),
+  pack(
+    'unpacked lists share an idempotency key',
+    'map((own, index) =>',
+    'map((own, _, __, index = 0) =>',
+    'pack',
+  ),
 
   units('a log has any number of entries', '? MAX_ENTRIES', '? MAX_UNITS', 'arguments'),
   units('a fixed window has a small limit', "=== 'fixed-window'", "=== 'fixed'", 'arguments'),
