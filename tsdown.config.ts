@@ -10,6 +10,8 @@ const entries = {
   'express-rate-limit': 'src/adapters/express-rate-limit.ts',
   nest: 'src/adapters/nest.ts',
   lint: 'src/lint/lint.ts',
+  limits: 'src/limits/limits.ts',
+  rpc: 'src/rpc.ts',
   features: 'src/features/index.ts',
   graphql: 'src/features/graphql/graphql.ts',
   outbound: 'src/outbound/index.ts',
@@ -76,7 +78,12 @@ const library = defineConfig({
     },
   },
   // The gateway routes with Hono. It is bundled, so that a Worker without Hono needs no other package.
-  deps: { alwaysBundle: ['hono/tiny'], onlyBundle: ['hono'], dts: { neverBundle: [/^hono/] } },
+  deps: {
+    alwaysBundle: ['hono/tiny'],
+    onlyBundle: ['hono'],
+    neverBundle: ['cloudflare:workers'],
+    dts: { neverBundle: [/^hono/, 'cloudflare:workers'] },
+  },
   outputOptions: {
     codeSplitting: { groups: [{ name: 'hono', test: /node_modules\/hono\/.*\.js$/ }] },
   },

@@ -63,8 +63,24 @@ const rooms: Record<string, Room> = {
     ],
     packages: ['valibot'],
   },
+  // Limits by name and key, without a request.
+  limits: {
+    rooms: [
+      'core',
+      ...core('base', 'config', 'connection', 'program', 'decide', 'respond'),
+      // Those of the terms that a limit may have.
+      ...['bans', 'concurrency', 'leases', 'overrides', 'sliding-log', 'turns'].map(
+        (name) => `features/${name}`,
+      ),
+    ],
+  },
   'hosts/app': {
-    rooms: ['core', ...core('base', 'config', 'request', 'decide'), 'features'],
+    rooms: [
+      'core',
+      ...core('base', 'config', 'program', 'request', 'decide'),
+      'features',
+      'limits',
+    ],
     packages: ['hono'],
   },
   'hosts/worker': {
@@ -210,7 +226,11 @@ const rooms: Record<string, Room> = {
     ],
   },
   'index.ts': { rooms: [...core('base', 'config'), 'hosts/app', 'hosts/worker', 'lint'] },
-  'worker.ts': { rooms: ['hosts/worker'] },
+  'rpc.ts': {
+    rooms: ['core/base', 'hosts/worker', 'limits'],
+    packages: ['cloudflare:workers'],
+  },
+  'worker.ts': { rooms: ['hosts/worker', 'stores'], packages: ['@upstash/redis'] },
 }
 
 /** Rooms that may import only types of other rooms. */

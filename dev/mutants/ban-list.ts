@@ -5,7 +5,6 @@ const lua = mutantsOf('lua/ban_list.lua', folder)
 const watch = mutantsOf('src/features/bans/watch.ts', folder)
 const list = mutantsOf('src/features/bans/list.ts', folder)
 const endpoint = mutantsOf('src/features/bans/endpoint.ts', folder)
-const fields = mutantsOf('src/features/bans/fields.ts', folder)
 const verified = mutantsOf('src/features/verify/verified.ts', folder)
 const by = 'ban-list'
 
@@ -82,14 +81,8 @@ export const banListMutants: Mutant[] = [
   endpoint('the total has bans that were lifted', ' - ended.length', '', by),
   endpoint(
     'a policy without list has an empty one',
-    '!penalty || !isListed(penalty)',
+    '!penalty || !listedBy(config)(penalty)',
     '!penalty',
-    by,
-  ),
-  fields(
-    'the bans of operators are not listed',
-    'list ?? after === NEVER.after',
-    'list ?? false',
     by,
   ),
 ]

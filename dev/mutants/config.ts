@@ -81,7 +81,7 @@ export const configMutants: Mutant[] = [
   needs('reports a missing feature for each field', 'reported.add(feature)', '', 'use'),
   needs(
     'does not require jwt for a limit by a claim',
-    '(_, { claim }) => isSet(claim)',
+    '(_, { claim }) => claim !== undefined',
     '() => false',
     'use',
   ),

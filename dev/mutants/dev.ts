@@ -27,7 +27,6 @@ const shield = mutantsOf('cli/check/shield.ts', 'test/cli')
 const policies = mutantsOf('cli/check/policies.ts', 'test/cli')
 const init = mutantsOf('cli/init/init.ts', 'test/cli')
 const source = mutantsOf('cli/init/source.ts', 'test/cli')
-const templates = mutantsOf('cli/init/templates.ts', 'test/cli')
 const confirm = mutantsOf('cli/init/confirm.ts', 'test/cli')
 const manifest = mutantsOf('cli/init/package-json.ts', 'test/cli')
 const reload = mutantsOf('cli/dev/reload.ts', 'test/cli')
@@ -278,12 +277,6 @@ export const devMutants: Mutant[] = [
     'init asks a registry for a package that came from a tarball',
     "if (!resolved.startsWith('file:')) return undefined",
     'return undefined',
-    'init',
-  ),
-  templates(
-    'the configuration beside an app fails its own check',
-    'isGateway ? ORIGIN : NO_ORIGIN',
-    'ORIGIN',
     'init',
   ),
   init(

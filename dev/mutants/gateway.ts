@@ -188,7 +188,7 @@ export const gatewayMutants: Mutant[] = [
     'return undefined',
     'namespaces',
   ),
-  mutantsOf('src/api/explicit-key.ts', folder)(
+  mutantsOf('src/core/program/explicit-key.ts', folder)(
     'A key may lack values',
     'values.length !== labels.length',
     'values.length > labels.length',
@@ -220,7 +220,12 @@ export const gatewayMutants: Mutant[] = [
     '',
     'refusals',
   ),
-  cors('Each response of the origin is opened', 'own && !isAllowed', '!isAllowed', 'headers'),
+  decidedRequest(
+    'Each response of the origin is opened',
+    '!this.passes && this.circumstances.limiter.config.cors',
+    'this.circumstances.limiter.config.cors',
+    'headers',
+  ),
   cors('A wildcard depends on the page', "if (allow !== '*') add", 'add', 'headers'),
   refusal(
     'The refusal of the configuration never applies',

@@ -91,7 +91,7 @@ export const objectsMutants: Mutant[] = [
   ),
   storedParts(
     'keeps the replies to idempotency keys until the alarm',
-    'this.#forgetReplies(now)',
+    'this.#forgetReplies(now - roomMs)',
     '',
     'storage',
   ),

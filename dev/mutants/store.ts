@@ -358,8 +358,8 @@ export const storeMutants: Mutant[] = [
   ),
   upstash(
     'does not send the other lists of an invalid one',
-    'lists.length > 1 && hasChargedNothing',
-    'lists.length > 128 && hasChargedNothing',
+    'lengths && hasChargedNothing',
+    'lengths && lengths.length > 128 && hasChargedNothing',
     'many-lists',
   ),
 

@@ -66,7 +66,7 @@ async function bundleEntry({ file, exports, node }: Entry): Promise<Script> {
   })
   await bundle.close()
   const [{ code, map, imports }] = output
-  const missing = imports.filter((id) => !/^node:|hono/.test(id) && !tools.test(id))
+  const missing = imports.filter((id) => !/^(node|cloudflare):|hono/.test(id) && !tools.test(id))
   if (missing.length > 0) throw new Error(`The size leaves out ${missing.join(', ')}.`)
   return { code: code.replace(/\n\/\/# sourceMappingURL=.*\s*$/, ''), map: map!.toString() }
 }

@@ -10,7 +10,8 @@ export interface SizeLimit {
   maxKiB: number
 }
 
-export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 99 }
+/** With the client `@upstash/redis`, 17 KiB of it, and all features without parameters. */
+export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 106 }
 
 // Each host has all features without parameters (src/features/defaults.ts). Without a build step no bundler can leave out those that a
 // configuration does not use.
@@ -23,6 +24,8 @@ export const entryLimits: SizeLimit[] = [
   { name: 'sluice/express-rate-limit', file: 'express-rate-limit.js', maxKiB: 40.6 },
   { name: 'sluice/nest', file: 'nest.js', maxKiB: 42.6 },
   { name: 'sluice/client', file: 'client.js', maxKiB: 3.3 },
+  { name: 'sluice/limits', file: 'limits.js', maxKiB: 60 },
+  { name: 'sluice/rpc', file: 'rpc.js', maxKiB: 90 },
   { name: 'sluice/features', file: 'features.js', maxKiB: 85 },
   { name: 'bodies of sluice/features', file: 'features.js', exports: 'bodies', maxKiB: 12 },
   { name: 'endpoints of sluice/features', file: 'features.js', exports: 'endpoints', maxKiB: 27 },

@@ -5,6 +5,7 @@ import { StoreError } from '../core/base/errors.ts'
 import { Recent } from '../core/base/recent.ts'
 import { isCloudflare } from '../core/base/runtime.ts'
 import { largestQuota, MAX_ENTRIES } from '../core/base/units.ts'
+import { variablesFor } from '../core/base/variables.ts'
 import type { FeatureFields } from '../core/config/feature.ts'
 import type { ConfigOptions, PolicyOptions } from '../core/config/options.ts'
 import { type Policy, parseConfig } from '../core/config/parse.ts'
@@ -14,7 +15,6 @@ import { prepare } from '../core/decide/decide.ts'
 import { limitState } from '../core/decide/limit.ts'
 import { type Operation, operate, refund } from '../core/decide/operate.ts'
 import type { Match } from '../core/program/match.ts'
-import { variablesFor } from '../hosts/app/variables.ts'
 
 /** Where an adapter counts. The fields are those of a configuration (docs/reference/configuration.md). */
 export interface AdapterOptions

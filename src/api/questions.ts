@@ -1,13 +1,12 @@
 import type { ConfigProblem } from '../core/base/errors.ts'
 import type { Policy } from '../core/config/parse.ts'
-import { type Schema, show } from '../core/config/schema/checked.ts'
+import type { Schema } from '../core/config/schema/checked.ts'
 import type { Idempotency, Rules } from '../core/decide/question.ts'
 import type { ApiRuntime, Call } from '../core/endpoint.ts'
-import { type Matched, withShare } from '../core/program/match.ts'
-import { shareOfAny } from '../core/program/reserve.ts'
+import { matchByKey } from '../core/program/explicit-key.ts'
+import type { Matched } from '../core/program/match.ts'
 import { bodyOf } from './call.ts'
 import { describedRequest } from './described-request.ts'
-import { explicitKey } from './explicit-key.ts'
 import { idempotencyOf } from './idempotency.ts'
 import { unprocessable } from './problems.ts'
 import type { Ask, RefundAsk } from './schema.ts'
@@ -32,14 +31,11 @@ async function matchedBy(
 }
 
 async function byPolicy(
-  { policy: name, key, plan }: Extract<Ask | RefundAsk, { policy: string }>,
-  rules: Rules,
+  { policy, key, plan }: Extract<Ask | RefundAsk, { policy: string }>,
+  { config }: Rules,
 ): Promise<Matched | ConfigProblem> {
-  const policy = policyOf(rules, name)
-  if (!policy) return { path: 'policy', expected: 'the name of a policy', got: show(name) }
-  const found = await explicitKey(policy, key, plan, rules.config)
-  if ('expected' in found) return found
-  return { policies: [withShare(found, shareOfAny(policy))] }
+  const found = await matchByKey(config, policy, key, plan)
+  return 'expected' in found ? found : { policies: [found] }
 }
 
 /** One ask, with the policies that apply. */

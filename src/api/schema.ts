@@ -115,12 +115,10 @@ const exact = v.pipe(
   v.maxValue(Number.MAX_SAFE_INTEGER),
 )
 
-/** One value of a policy's key. A string has at most 1024 characters. */
-export type KeyValue = v.InferInput<typeof keyValue>
+export type { KeyValue, KeyValues } from '../core/program/explicit-key.ts'
+
 const keyValue = v.union([v.pipe(v.string(), v.maxLength(1024)), exact])
 
-/** The values of a policy's key, in the order of its parts. `null` is a missing part. A key of one part may be a single value. */
-export type KeyValues = v.InferInput<typeof keyValues>
 export const keyValues = either(
   Array.isArray,
   says('a text of up to 1024 characters, a number, or a list of them', keyValue),
@@ -184,11 +182,11 @@ const refundFields = {
   slot: v.optional(text('slot of the decision', 1, 64, /^[\w-]+$/)),
 }
 
-interface RefundOptions extends Input<typeof refundFields>, Named {}
+interface RefundAskOptions extends Input<typeof refundFields>, Named {}
 
 /** A charge to refund. */
-export type RefundAsk = (ByPolicy & RefundOptions) | (ByRequest & RefundOptions)
-export const refund = about<RefundOptions>(refundFields)
+export type RefundAsk = (ByPolicy & RefundAskOptions) | (ByRequest & RefundAskOptions)
+export const refund = about<RefundAskOptions>(refundFields)
 
 const oneOrMany = <I, O>(one: v.GenericSchema<I, O>, what: string) =>
   either(Array.isArray, one, listOf(one, MAX_ASKS, what))

@@ -53,9 +53,9 @@ const isExact = (text: string) => !/[*,]/.test(text)
 
 const textsMeet = (one: string, other: string) => one === other || !isExact(one) || !isExact(other)
 
-type NamedValues = Condition['header']
+type ComparedValues = Condition['header']
 
-const namedApart = (ones: NamedValues, others: NamedValues) =>
+const namedApart = (ones: ComparedValues, others: ComparedValues) =>
   (ones ?? []).some(({ name, values }) =>
     (others ?? []).some(
       (other) => other.name === name && noneMeet(values, other.values, textsMeet),

@@ -1,4 +1,6 @@
 /** A `fetch` that waits for its turn in the limits of the other side. */
+
+import { variablesFor } from '../core/base/variables.ts'
 import type { Limit } from '../core/connection/store.ts'
 import { createLimiter } from '../core/create.ts'
 import { longer } from '../core/decide/limit.ts'
@@ -6,7 +8,6 @@ import { holdsSlots } from '../core/decide/settle.ts'
 import { settleLater } from '../core/decided-request.ts'
 import type { Matched } from '../core/program/match.ts'
 import { RequestView, type RuntimeContext } from '../core/request/view.ts'
-import { variablesFor } from '../hosts/app/variables.ts'
 import { bannedIn, createCooldowns, type OutboundCooldown } from './cooldowns.ts'
 import { createLearner } from './learner.ts'
 import { type OutboundOptions, parseOptions } from './options.ts'

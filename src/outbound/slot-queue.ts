@@ -4,7 +4,7 @@
  */
 import { withResolvers } from '../core/base/with-resolvers.ts'
 import type { Limit } from '../core/connection/store.ts'
-import { atTime, Lines, type Member } from '../features/turns/lines.ts'
+import { atTime, type LineMember, Lines } from '../features/turns/lines.ts'
 
 /** How long the first call waits before it asks again, ms: at first, and at most. */
 const FIRST_MS = 50
@@ -18,12 +18,12 @@ export interface QueuedCall {
   leave(): void
 }
 
-interface Waiter extends Member {
+interface WaitingCall extends LineMember {
   wake: () => void
 }
 
 export class SlotQueues {
-  readonly #queues = new Lines<Waiter>()
+  readonly #queues = new Lines<WaitingCall>()
   #calls = 0
 
   /** The number of calls that wait for a slot of a limit. */
@@ -34,7 +34,7 @@ export class SlotQueues {
   join(limit: Limit, untilMs: number, signal: AbortSignal | undefined): QueuedCall {
     const queues = this.#queues
     const name = nameOf(limit)
-    const own: Waiter = { number: ++this.#calls, names: [name], goneAt: 0, wake: () => {} }
+    const own: WaitingCall = { number: ++this.#calls, names: [name], goneAt: 0, wake: () => {} }
     const isFirst = () => queues.of(name)[0] === own
     const live = () => {
       const life = atTime(own, untilMs, () => {

@@ -16,8 +16,9 @@ const sources = new Map(
     ([, name, file]) => [name === 'index' ? 'sluice' : `sluice/${name}`, file!],
   ),
 )
+/** `sluice/rpc` runs only in workerd. */
 const exported = async (entry: string): Promise<string[]> =>
-  Object.keys(await import(root + sources.get(entry)!))
+  entry === 'sluice/rpc' ? ['RateLimit'] : Object.keys(await import(root + sources.get(entry)!))
 
 const guides = pages.filter(({ path }) => !/CHANGELOG|^bench|api\.md/.test(path))
 const names = (pattern: RegExp) =>

@@ -15,7 +15,7 @@ export function conclude(pending: Pending, reply: StoreReply): Outcome {
   const { allowed } = decision
   if (slot && allowed) decision.slot = slot
   if (settles && allowed && mode === 'take') {
-    const charges = chargesOf(limits, states, reply.decidedAt)
+    const charges = chargesOf(limits, states, reply.decidedAt, settles === 'all')
     if (charges) outcome.charges = charges
   }
   if (reply.replayed) outcome.replayed = true
@@ -26,17 +26,20 @@ export function conclude(pending: Pending, reply: StoreReply): Outcome {
   return outcome
 }
 
-/** The charges that depend on the response. */
+/** @param isEach true for all charges, false for those that depend on the response */
 function chargesOf(
   limits: PolicyLimit[],
   states: StoreState[],
   decidedAt: number,
+  isEach: boolean,
 ): Charges | undefined {
   let charges: Charges | undefined
   for (let index = 0; index < limits.length; index += 1) {
     const limit = limits[index]!
     const charge =
-      limit.cost > 0 && limit.policy.settles ? chargeOf(states[index]!, decidedAt) : undefined
+      limit.cost > 0 && (isEach || limit.policy.settles)
+        ? chargeOf(states[index]!, decidedAt)
+        : undefined
     if (charge) charges = (charges ?? new Map()).set(limit, charge)
   }
   return charges

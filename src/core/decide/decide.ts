@@ -48,7 +48,7 @@ export function knownRefusal(
 
 /** Answers a question without the store, or makes the limits for the store to decide. */
 export function prepare(
-  { matched, mode = 'take', slot: givenSlot }: Question,
+  { matched, mode = 'take', slot: givenSlot, settlesAll }: Question,
   parts: Pick<LimiterParts, 'nameSubject' | 'nameValues' | 'denialCache' | 'shield'>,
 ): Soon<Pending | Outcome> {
   const { denialCache, shield } = parts
@@ -71,11 +71,11 @@ export function prepare(
     shieldKey &&
     mode === 'take' &&
     matches.some(({ policy, cost }) => policy.mode === 'enforce' && cost > 0)
-  if (!isShielded) return pendingOf(limitsOf(matches, slot, parts), mode, slot)
+  if (!isShielded) return pendingOf(limitsOf(matches, slot, parts), mode, slot, settlesAll)
   return shield(shieldKey).then((decision) =>
     decision
       ? { decision, decidedBy: 'shield' }
-      : pendingOf(limitsOf(matches, slot, parts), mode, slot),
+      : pendingOf(limitsOf(matches, slot, parts), mode, slot, settlesAll),
   )
 }
 
@@ -83,10 +83,12 @@ function pendingOf(
   limits: Soon<PolicyLimit[]>,
   mode: Pending['mode'],
   slot: string | undefined,
+  settlesAll = false,
 ): Soon<Pending> {
-  if (limits instanceof Promise) return limits.then((known) => pendingOf(known, mode, slot))
+  if (limits instanceof Promise)
+    return limits.then((known) => pendingOf(known, mode, slot, settlesAll))
   const enforced: PolicyLimit[] = []
-  let settles = false
+  let settles: Pending['settles'] = settlesAll && 'all'
   for (const limit of limits) {
     if (limit.policy.mode === 'enforce') enforced.push(limit)
     settles ||= limit.policy.settles

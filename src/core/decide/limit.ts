@@ -95,7 +95,7 @@ export function bindingOf(matches: Match[], states: QuotaState[]): Match[] {
 const waitOf = ({ retryAfterMs }: QuotaState) => retryAfterMs ?? Number.POSITIVE_INFINITY
 
 /** True if the first of two states of a policy binds. */
-const binds = (one: QuotaState, other: QuotaState) =>
+export const binds = (one: QuotaState, other: QuotaState) =>
   one.allowed && other.allowed ? one.remaining <= other.remaining : waitOf(one) >= waitOf(other)
 
 /** Combines two states of a policy: the smaller remaining quota, and the longer waits. */

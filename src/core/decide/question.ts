@@ -97,6 +97,8 @@ export interface Question {
   slot?: string
   /** The longest time for which the request may wait, ms. Defaults to `wait` of its policies. */
   waitMs?: number | undefined
+  /** True if the caller settles every charge. Defaults to those that depend on the response. */
+  settlesAll?: boolean
 }
 
 /** A decision, and its charges that depend on the response. */
@@ -128,8 +130,8 @@ export interface Pending {
   slot: string | undefined
   /** The longest time for which the request may wait, ms. Defaults to `wait` of its policies. */
   waitMs?: number | undefined
-  /** True if the charge of a limit depends on the response. */
-  settles: boolean
+  /** The charges to settle: all, those that depend on the response, or none. */
+  settles: 'all' | boolean
 }
 
 export interface DecideOptions {

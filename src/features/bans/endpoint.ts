@@ -1,5 +1,5 @@
 /** `GET /_sluice/v1/policies/{name}/bans`: the keys of a policy that are banned now. */
-import { matchOf } from '../../api/explicit-key.ts'
+
 import { notFound, storeFailed, unprocessable } from '../../api/problems.ts'
 import { policyOf } from '../../api/questions.ts'
 import { StoreError } from '../../core/base/errors.ts'
@@ -8,6 +8,7 @@ import { show } from '../../core/config/schema/checked.ts'
 import { databaseIn } from '../../core/decide/database.ts'
 import { limitsOf } from '../../core/decide/limit.ts'
 import type { Call, Endpoint } from '../../core/endpoint.ts'
+import { matchOf } from '../../core/program/explicit-key.ts'
 import type { Match } from '../../core/program/match.ts'
 import { jsonAnswer, problem } from '../../core/respond/response.ts'
 import { forgetBans, type ListedBan, readBans } from './list.ts'

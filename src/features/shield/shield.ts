@@ -5,7 +5,7 @@ import type { Log } from '../../core/base/log.ts'
 import type { Shield } from './fields.ts'
 
 /** Cloudflare's rate-limit binding. Each location counts by itself: https://developers.cloudflare.com/workers/runtime-apis/bindings/rate-limit/ */
-interface RateLimit {
+interface RateLimitBinding {
   limit(options: { key: string }): Promise<{ success: boolean }>
 }
 
@@ -29,7 +29,7 @@ export function createShield(
   return async (env, subject) => {
     const now = clock()
     if (isWithin(now, failedAt, failedAt + PAUSE_MS)) return undefined
-    const binding = (env as Record<string, Partial<RateLimit> | undefined>)[name]
+    const binding = (env as Record<string, Partial<RateLimitBinding> | undefined>)[name]
     let timer: ReturnType<typeof setTimeout> | undefined
     try {
       if (typeof binding?.limit !== 'function') throw new Missing()

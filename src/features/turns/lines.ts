@@ -1,5 +1,5 @@
 /** A request that stands in lines. */
-export interface Member {
+export interface LineMember {
   /** In the order of arrival. */
   readonly number: number
   readonly names: readonly string[]
@@ -16,7 +16,7 @@ const BEAT_MS = 1_000
 export const SILENT_MS = 50
 
 /** Requests of one isolate in the order in which they came, in a line for each name. */
-export class Lines<M extends Member> {
+export class Lines<M extends LineMember> {
   readonly #lines = new Map<string, M[]>()
 
   /** Adds a request at its place, unless it is there. */
@@ -52,7 +52,11 @@ export class Lines<M extends Member> {
  * @param until ms since the epoch
  * @param task runs late if the isolate was busy for so long that others take the request for cancelled
  */
-export function atTime(member: Member, until: number, task: () => void): { cancel: () => void } {
+export function atTime(
+  member: LineMember,
+  until: number,
+  task: () => void,
+): { cancel: () => void } {
   let timer: ReturnType<typeof setTimeout>
   const beat = () => {
     const now = Date.now()

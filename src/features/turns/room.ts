@@ -1,7 +1,7 @@
 /** The requests of one isolate that wait, in the order in which they came. */
 import { withResolvers } from '../../core/base/with-resolvers.ts'
 import type { Outcome } from '../../core/decide/question.ts'
-import { atTime, Lines, type Member, SILENT_MS } from './lines.ts'
+import { atTime, type LineMember, Lines, SILENT_MS } from './lines.ts'
 
 /** A request that has ended without notice is known to have gone so long after it could have waited, ms. */
 const GONE_MS = 1_000
@@ -9,7 +9,7 @@ const GONE_MS = 1_000
 const HOLD_MS = 300
 
 /** The last answer to a request. */
-export interface Answer {
+export interface GuestAnswer {
   outcome: Outcome
   /** The id of the ticket with which it asked. */
   ticket: string
@@ -22,7 +22,7 @@ export interface Guest {
   /** True if the room had no place for it. */
   readonly isFull: boolean
   /** Its last answer, or that of another request, with which it was exchanged. */
-  readonly answer: Answer
+  readonly answer: GuestAnswer
   /** True if another request comes before it. */
   isBehind(): boolean
   /**
@@ -31,7 +31,7 @@ export interface Guest {
    * @param closed resolves or rejects when the client has gone
    * @returns false if the client has gone
    */
-  wait(answer: Answer, closed: Promise<unknown> | undefined): Promise<boolean>
+  wait(answer: GuestAnswer, closed: Promise<unknown> | undefined): Promise<boolean>
   leave(): void
 }
 
@@ -54,14 +54,14 @@ export interface WaitingRoom {
 }
 
 /** The answer of a request that has not asked. */
-const NONE: Answer = {
+const NONE: GuestAnswer = {
   outcome: { decision: { allowed: false, reason: 'limited', retryAfterMs: null, limits: [] } },
   ticket: '',
   until: 0,
 }
 
-interface Waiter extends Member, Pick<Arrival, 'question'> {
-  answer: Answer
+interface WaitingGuest extends LineMember, Pick<Arrival, 'question'> {
+  answer: GuestAnswer
   /** The end of its wait, ms since the epoch. */
   endsAt: number
   /** It asks or passes; it has a refusal, and waits until it should ask again; or it has an admission, and waits for those before it. */
@@ -74,7 +74,7 @@ interface Waiter extends Member, Pick<Arrival, 'question'> {
 /** @param most the most requests that may wait at a time */
 export function createRoom(most: number): WaitingRoom {
   const guests = new Set<{ endsAt: number }>()
-  const lines = new Lines<Waiter>()
+  const lines = new Lines<WaitingGuest>()
   let number = 0
 
   function isFull(now: number): boolean {
@@ -83,34 +83,34 @@ export function createRoom(most: number): WaitingRoom {
     return guests.size >= most
   }
 
-  const linesOf = ({ names }: Member) => names.flatMap((name) => lines.of(name))
+  const linesOf = ({ names }: LineMember) => names.flatMap((name) => lines.of(name))
 
   /** Lets a request that sleeps go on in its own code. */
-  function resume(waiter: Waiter) {
+  function resume(waiter: WaitingGuest) {
     waiter.goneAt = Math.min(waiter.goneAt, Date.now() + SILENT_MS)
     waiter.resume()
   }
 
-  function call(waiter: Waiter) {
+  function call(waiter: WaitingGuest) {
     waiter.isCalled = true
     resume(waiter)
   }
 
   /** Calls all whose turn it is, in the order in which they came. */
-  function callDue(waiter: Waiter) {
+  function callDue(waiter: WaitingGuest) {
     const now = Date.now()
     for (const one of linesOf(waiter))
       if (one.state === 'asleep' && one.answer.until <= now) call(one)
   }
 
   /** The first one that came before a request and has not passed, if the request has to wait for it. */
-  const firstBefore = (waiter: Waiter): Waiter | undefined =>
+  const firstBefore = (waiter: WaitingGuest): WaitingGuest | undefined =>
     linesOf(waiter).find(
       (one) => one.number < waiter.number && (one.state !== 'asleep' || mayExchange(one, waiter)),
     )
 
   /** Exchanges the answer for that of the first later request with an earlier admission. */
-  function exchange(waiter: Waiter) {
+  function exchange(waiter: WaitingGuest) {
     const later = linesOf(waiter).find(
       (one) => one.number > waiter.number && one.state === 'holds' && mayExchange(waiter, one),
     )
@@ -122,12 +122,12 @@ export function createRoom(most: number): WaitingRoom {
   }
 
   /** Lets those with an admission look again who comes before them. */
-  function move(waiter: Waiter) {
+  function move(waiter: WaitingGuest) {
     for (const one of linesOf(waiter)) if (one.state === 'holds') one.resume()
   }
 
   /** Waits until another request resumes this one, or until a time. */
-  async function pause(waiter: Waiter, until: number, onTime = () => {}) {
+  async function pause(waiter: WaitingGuest, until: number, onTime = () => {}) {
     // workerd continues in the request that made the promise.
     const { promise, resolve } = withResolvers<void>()
     const timer = atTime(waiter, until, () => {
@@ -139,7 +139,10 @@ export function createRoom(most: number): WaitingRoom {
     timer.cancel()
   }
 
-  async function wait(waiter: Waiter, closed: Promise<unknown> | undefined): Promise<boolean> {
+  async function wait(
+    waiter: WaitingGuest,
+    closed: Promise<unknown> | undefined,
+  ): Promise<boolean> {
     let isGone = false
     const end = () => {
       isGone = true
@@ -178,7 +181,7 @@ export function createRoom(most: number): WaitingRoom {
     },
     enter({ mostMs, subjects, question }) {
       const now = Date.now()
-      const waiter: Waiter = {
+      const waiter: WaitingGuest = {
         number: ++number,
         names: subjects,
         question,
@@ -217,14 +220,14 @@ export function createRoom(most: number): WaitingRoom {
   }
 }
 
-const isAdmitted = ({ answer }: Waiter) => answer.outcome.decision.allowed
+const isAdmitted = ({ answer }: WaitingGuest) => answer.outcome.decision.allowed
 
 /** The time of its charge by the clock of the store, ms since the epoch. */
-const admittedAt = ({ answer: { outcome } }: Waiter) =>
+const admittedAt = ({ answer: { outcome } }: WaitingGuest) =>
   outcome.decision.allowed ? (outcome.decision.decidedAt ?? 0) : Number.POSITIVE_INFINITY
 
 /** True if each of two requests may have the answer of the other, which leaves the later one time to wait. */
-function mayExchange(earlier: Waiter, later: Waiter): boolean {
+function mayExchange(earlier: WaitingGuest, later: WaitingGuest): boolean {
   if (!isAdmitted(earlier) && earlier.answer.until > later.endsAt) return false
   const question = earlier.question()
   return question !== undefined && question === later.question()

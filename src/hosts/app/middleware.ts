@@ -6,7 +6,7 @@ import { createAppLimiter } from './app-limiter.ts'
 import { hasLeft, runtimeOf } from './hono-runtime.ts'
 
 /** What handlers behind the middleware have in `c.var`. */
-interface Decided {
+interface DecidedRequestVariables {
   Variables: {
     /** The decision of `rateLimiter` on this request. */
     rateLimit: Decision
@@ -25,7 +25,7 @@ interface Decided {
 // biome-ignore lint/suspicious/noExplicitAny: fits an app of any environment, like Hono's own handlers
 export function rateLimiter<E extends Env = any>(
   options: Omit<ConfigOptions<Context<E>>, 'origin'>,
-): MiddlewareHandler<unknown extends E ? Decided : E & Decided> {
+): MiddlewareHandler<unknown extends E ? DecidedRequestVariables : E & DecidedRequestVariables> {
   const limiter = createAppLimiter(options)
 
   return async function rateLimiter(c, next) {

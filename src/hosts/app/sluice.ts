@@ -1,11 +1,13 @@
 import type { Decision } from '../../core/base/decision.ts'
+import { variablesFor } from '../../core/base/variables.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import type { Limiter } from '../../core/create.ts'
 import type { ResponseHead } from '../../core/decide/settle.ts'
 import type { CheckedRequest } from '../../core/decided-request.ts'
 import { checkRequest } from '../../core/pipeline.ts'
+import type { Limits } from '../../limits/door.ts'
+import { policyDoor } from '../../limits/policies.ts'
 import { createAppLimiter } from './app-limiter.ts'
-import { variablesFor } from './variables.ts'
 
 /** What the runtime knows about a request. */
 export interface CheckRuntime {
@@ -49,8 +51,11 @@ export interface CheckResult {
   settle: (head?: ResponseHead) => void
 }
 
-/** A rate limiter that needs no framework. */
-export interface Sluice {
+/**
+ * A rate limiter that needs no framework. `limit` and its siblings decide policies by name and key, in the order of the parts of the key:
+ * they count what requests with that key count. The conditions of a policy, and the lists `allow` and `deny`, do not apply to them.
+ */
+export interface Sluice extends Limits {
   /**
    * Decides a request and charges its quotas.
    * @throws {ConfigError} if a policy needs the client address, and `clientAddress` is not configured outside of Cloudflare
@@ -67,12 +72,17 @@ export interface Sluice {
  * const { response, finish } = await sluice.check(request, { remoteAddress })
  * return response ?? finish(await handle(request))
  */
-export const createSluice = <Context = Request>(
+export function createSluice<Context = Request>(
   options: Omit<ConfigOptions<Context>, 'origin'>,
-): Sluice => sluiceOf(createAppLimiter(options))
+): Sluice {
+  const limiter = createAppLimiter(options)
+  return { ...policyDoor(limiter), ...sluiceOf(limiter) }
+}
 
-/** The rate limiter of a server or framework. */
-export function sluiceOf(limiter: Limiter): Sluice {
+/** What a server or framework uses of the rate limiter. */
+export type RequestChecker = Pick<Sluice, 'check'>
+
+export function sluiceOf(limiter: Limiter): RequestChecker {
   return {
     async check(request, { env, waitUntil, context = request, remoteAddress, closed } = {}) {
       const runtime = {

@@ -1,8 +1,8 @@
+import { variablesFor } from '../../core/base/variables.ts'
 import type { Lack } from '../../core/config/host.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import type { Limiter } from '../../core/create.ts'
 import { createAppLimiter } from '../app/app-limiter.ts'
-import { variablesFor } from '../app/variables.ts'
 import { checkAddress, ofNode } from './lacks.ts'
 
 /**

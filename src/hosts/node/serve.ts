@@ -2,7 +2,7 @@
 
 import type { Decision } from '../../core/base/decision.ts'
 import { bodySources } from '../../core/request/body-sources.ts'
-import type { CheckResult, Sluice } from '../app/sluice.ts'
+import type { CheckResult, RequestChecker } from '../app/sluice.ts'
 import { bodySource, discard, mayHaveBody } from './body.ts'
 import { type NodeRequest, socketOf, toRequest, type Unreadable } from './incoming.ts'
 
@@ -56,7 +56,7 @@ const NOT_HANDLED = 0
  * @throws {ConfigError} if a policy needs the client address, and `clientAddress` is not usable
  */
 export async function serve(
-  sluice: Sluice,
+  sluice: RequestChecker,
   incoming: NodeRequest,
   outgoing: Outgoing,
   context: unknown,

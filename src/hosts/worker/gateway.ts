@@ -19,6 +19,7 @@ import { defaults } from '../../features/defaults.ts'
 import { operatorEndpoints } from '../../features/endpoints/operators.ts'
 import { verify } from '../../features/verify/index.ts'
 import { runtimeOf } from '../app/hono-runtime.ts'
+import { deployed } from './deployed.ts'
 import { forward, noZone, whyNotForward } from './proxy.ts'
 
 /** The variables and bindings that the gateway reads from the Worker's environment. */
@@ -56,6 +57,7 @@ export function createGateway(
     byDefault: [...defaults(), verify()],
     lua: apiLua,
   })
+  deployed.limiter = limiter
   const { config, log } = limiter
   const { origin: configured, originTimeoutMs } = config
   /** Adds the CORS fields to a response that the gateway itself makes. */

@@ -14,8 +14,8 @@ import {
   admits,
   chargedIn,
   type Fragment,
-  type Group,
   type Plan,
+  type SplitGroup,
   split,
   statesBy,
 } from './split.ts'
@@ -95,7 +95,7 @@ export function createSplitStore(
   /** Merges the replies of the parts to one list, and refunds the charges of refused requests. */
   function merged(
     list: StoreRequest[],
-    groups: Group[],
+    groups: SplitGroup[],
     replies: StoreResult[],
     options: StoreOptions,
   ): StoreResult {

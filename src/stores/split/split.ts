@@ -28,7 +28,7 @@ export interface Fragment {
 }
 
 /** A request and its follows. */
-export interface Group {
+export interface SplitGroup {
   fragments: Fragment[]
   isTake: boolean
   /** True for a take that several parts must admit. */
@@ -38,7 +38,7 @@ export interface Group {
 /** How a list is sent to the parts. */
 export interface Plan {
   /** Undefined if the whole list goes to one part. */
-  groups: Group[] | undefined
+  groups: SplitGroup[] | undefined
   /** The parts of the list. */
   parts: number[]
   /** The list for each of these parts. */
@@ -56,7 +56,7 @@ export function split(list: StoreRequest[], partOf: (subject: string) => number)
     const limits = cells.map(({ limit }) => limit)
     return { at: partLists[place]!.push({ ...request, limits }) - 1, cells }
   }
-  const groups = groupIndexes(list).map(([first, ...follows]): Group => {
+  const groups = groupIndexes(list).map(([first, ...follows]): SplitGroup => {
     const byPart = new Map<number, Cell[]>()
     for (const cell of [first!, ...follows].flatMap((request) => cellsOf(list, request))) {
       const part = partOf(cell.limit.subject)

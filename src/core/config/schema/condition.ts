@@ -22,7 +22,7 @@ const value = pattern(
 const FIELD_NAME = /^(?!(__proto__|prototype|constructor)$)[\w!#$%&'*+.^`|~-]+$/
 const NAME = /^(?!(__proto__|prototype|constructor)$)./s
 
-type Values = Record<string, true | string | string[]>
+type ConditionValues = Record<string, true | string | string[]>
 /** A name with the values that match; `undefined` for any value. */
 export interface NamedValues {
   name: string
@@ -30,9 +30,9 @@ export interface NamedValues {
 }
 
 /** Values by name. `true` is any value. Letter case of names matters, except in those of headers. */
-const valuesByName = (names = NAME): v.GenericSchema<Values, NamedValues[]> =>
+const valuesByName = (names = NAME): v.GenericSchema<ConditionValues, NamedValues[]> =>
   v.pipe(
-    v.custom<Values>(
+    v.custom<ConditionValues>(
       (input) =>
         isObject(input) &&
         Object.keys(input).length > 0 &&

@@ -1,16 +1,35 @@
-import { calendar, type Period } from '../core/base/calendar.ts'
-import { sha256 } from '../core/base/digest.ts'
-import type { ConfigProblem } from '../core/base/errors.ts'
-import { network, networkRange, parseAddress } from '../core/base/ip.ts'
-import type { Part } from '../core/base/part.ts'
-import type { Config, Policy } from '../core/config/parse.ts'
-import { show } from '../core/config/schema/checked.ts'
-import type { KeyPart } from '../core/config/schema/key.ts'
-import { foldPart, labelOf } from '../core/program/key.ts'
-import type { Match } from '../core/program/match.ts'
-import { ofPlan } from '../core/program/plan.ts'
-import { normalizePath } from '../core/request/path.ts'
-import type { KeyValues } from './schema.ts'
+import { calendar, type Period } from '../base/calendar.ts'
+import { sha256 } from '../base/digest.ts'
+import type { ConfigProblem } from '../base/errors.ts'
+import { network, networkRange, parseAddress } from '../base/ip.ts'
+import type { Part } from '../base/part.ts'
+import type { Config, Policy } from '../config/parse.ts'
+import { show } from '../config/schema/checked.ts'
+import type { KeyPart } from '../config/schema/key.ts'
+import { normalizePath } from '../request/path.ts'
+import { foldPart, labelOf } from './key.ts'
+import { type Match, withShare } from './match.ts'
+import { ofPlan } from './plan.ts'
+import { shareOfAny } from './reserve.ts'
+
+/** One value of a policy's key. A text has at most 1,024 characters. */
+export type KeyValue = string | number
+
+/** The values of a policy's key, in the order of its parts. `null` is a missing part. A key of one part may be a single value. */
+export type KeyValues = KeyValue | (KeyValue | null)[]
+
+/** Makes the match of a policy by its name and its key. Its conditions, and the lists `allow` and `deny`, do not count. */
+export async function matchByKey(
+  config: Config,
+  name: string,
+  key: KeyValues,
+  plan: string | undefined,
+): Promise<Match | ConfigProblem> {
+  const policy = config.policies.find((one) => one.name === name)
+  if (!policy) return { path: 'policy', expected: 'the name of a policy', got: show(name) }
+  const found = await explicitKey(policy, key, plan, config)
+  return 'expected' in found ? found : withShare(found, shareOfAny(policy))
+}
 
 /** Makes the match of one policy from explicit values of its key, in the order of the key. Normalizes the values like those of a request. */
 export async function explicitKey(

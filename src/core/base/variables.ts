@@ -1,4 +1,4 @@
-import { isCloudflare } from '../../core/base/runtime.ts'
+import { isCloudflare } from './runtime.ts'
 
 /**
  * The variables and bindings for a request: those that the runtime hands over, and outside of Workers also those of the process.

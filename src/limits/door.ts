@@ -1,0 +1,286 @@
+/** Decides limits by their names and keys, without a request. */
+import type { Decision, LimitState, LimitStatus } from '../core/base/decision.ts'
+import { type ConfigProblem, messageOf, StoreError } from '../core/base/errors.ts'
+import { canonical } from '../core/base/part.ts'
+import { isCloudflare } from '../core/base/runtime.ts'
+import { MAX_UNITS } from '../core/base/units.ts'
+import { variablesFor } from '../core/base/variables.ts'
+import type { Soon } from '../core/base/when-known.ts'
+import { show } from '../core/config/schema/checked.ts'
+import { decide, prepare } from '../core/decide/decide.ts'
+import { binds } from '../core/decide/limit.ts'
+import { observe } from '../core/decide/observed.ts'
+import { operate, refund } from '../core/decide/operate.ts'
+import type { LimiterParts, Outcome } from '../core/decide/question.ts'
+import { type Kept, settle } from '../core/decide/settle.ts'
+import type { Limiter } from '../core/feature.ts'
+import type { KeyValues } from '../core/program/explicit-key.ts'
+import type { Match } from '../core/program/match.ts'
+import { decisionFields } from '../core/respond/response.ts'
+
+export type { KeyValue, KeyValues } from '../core/program/explicit-key.ts'
+
+/** What the runtime knows about a call. */
+export interface LimitRuntime {
+  /** Variables and bindings, such as `env` of a Worker. Defaults to those that the limits were made with, and to those of the process. */
+  env?: object | undefined
+  /** Keeps the runtime alive until a promise settles, such as `ctx.waitUntil` of a Worker. There, calls share round trips only with it. */
+  waitUntil?: ((promise: Promise<unknown>) => void) | undefined
+}
+
+export interface LimitOptions extends LimitRuntime {
+  /** Units of each limit: a whole number from 0. Defaults to the cost of the limit, which is 1. */
+  cost?: number | undefined
+  /** The plan whose size applies, of a policy with plans. Defaults to the limit of the policy. */
+  plan?: string | undefined
+  /** Gives up a wait (`wait` of a limit): the call is then refused. */
+  signal?: AbortSignal | undefined
+}
+
+/** A decision, with the numbers of the limit that binds: of those that refuse the one with the longest wait, else the one with the least remaining. */
+export interface LimitDecision extends Decision {
+  /** Size of the quota, in units. */
+  limit: number
+  /** The largest cost that would be admitted now, in units. 0 if the store did not answer. */
+  remaining: number
+  /** ms until the whole quota is available. 0 if it is, and if the store did not answer. */
+  resetAfterMs: number
+  /**
+   * Sets what the call has used in the end: returns the rest of the charge, or charges more, which is never refused. Slots of `concurrency`
+   * limits are released. Only the first call has an effect. An error of the store is logged.
+   * @param used `cost`: units, a whole number from 0. Defaults to the charge
+   */
+  settle(used?: { cost?: number }): Promise<void>
+  /** The fields for a response, `RateLimit-Policy` and `RateLimit` by default (draft-ietf-httpapi-ratelimit-headers-11). */
+  fields(): Record<string, string>
+}
+
+/** A limit and a key of it. */
+export type LimitKey<Name extends string = string> = readonly [name: Name, key: KeyValues]
+
+export interface RefundOptions extends LimitRuntime {
+  /** Units to return. Defaults to the cost of the limit, which is 1. */
+  cost?: number | undefined
+  /** `decidedAt` of the decision: units that have expired since then are not returned. Defaults to now. */
+  decidedAt?: number | undefined
+  /** `slot` of the decision, to release slots of a `concurrency` limit. */
+  slot?: string | undefined
+}
+
+/** Limits that are decided by name and key. */
+export interface Limits<Name extends string = string> {
+  /**
+   * Decides and charges a limit, or several: all or none, in one round trip. A store that does not answer is no error: `onStoreError` of the
+   * limits decides, with the reason `store-error`.
+   * @throws {TypeError} if a name, a key or the cost is invalid
+   * @throws {ConfigError} if the environment names no database
+   */
+  limit(name: Name, key: KeyValues, options?: LimitOptions): Promise<LimitDecision>
+  limit(limits: readonly LimitKey<Name>[], options?: LimitOptions): Promise<LimitDecision>
+  /** Decides without a charge. Fails as `limit` does. */
+  peek(name: Name, key: KeyValues, options?: LimitOptions): Promise<LimitDecision>
+  peek(limits: readonly LimitKey<Name>[], options?: LimitOptions): Promise<LimitDecision>
+  /**
+   * Makes the whole quota of a key available.
+   * @throws {StoreError} if the store does not answer
+   */
+  reset(name: Name, key: KeyValues, options?: LimitRuntime): Promise<LimitStatus>
+  /**
+   * Returns units of an earlier charge. `settle` of a decision does this for its own charge.
+   * @throws {StoreError} if the store does not answer
+   */
+  refund(name: Name, key: KeyValues, options?: RefundOptions): Promise<LimitStatus>
+}
+
+/** Makes the match of a limit by its key. Returns a problem if the name, the key or the plan is invalid. */
+export type FindMatch = (
+  name: string,
+  key: KeyValues,
+  plan: string | undefined,
+  env: Record<string, unknown>,
+) => Soon<Match | ConfigProblem>
+
+/**
+ * @param find finds a limit by its name and key
+ * @param byDefault the environment of calls that have none
+ */
+export function createDoor(limiter: Limiter, find: FindMatch, byDefault?: object): Limits {
+  async function matchOf(
+    call: string,
+    name: string,
+    key: KeyValues,
+    { cost, plan, env }: LimitOptions,
+  ): Promise<Match> {
+    checkCost(call, cost)
+    checkKey(call, key)
+    const found = await find(name, key, plan, variablesFor(env ?? byDefault))
+    if ('expected' in found) throw wrong(call, found)
+    return cost === undefined ? found : { ...found, cost }
+  }
+
+  async function decided(
+    mode: 'take' | 'peek',
+    call: string,
+    asked: readonly LimitKey[],
+    options: LimitOptions = {},
+  ): Promise<LimitDecision> {
+    const { waitUntil, signal } = options
+    if (asked.length === 0)
+      throw wrong(call, { path: 'limits', expected: 'at least one limit', got: 'none' })
+    const policies: Match[] = []
+    for (const [name, key] of asked) policies.push(await matchOf(call, name, key, options))
+    checkOnce(call, policies)
+    const env = variablesFor(options.env ?? byDefault)
+    const parts = limiter.partsOf(env)
+    const matched = { policies }
+    const settlesAll = mode === 'take'
+    const prepared = await prepare({ matched, mode, settlesAll }, parts)
+    const closed = signal && whenAborted(signal)
+    const kept = waitUntil ?? (isCloudflare() ? undefined : keep)
+    const outcome =
+      'decision' in prepared
+        ? prepared
+        : await decide(prepared, parts, { closed, ...(kept && { waitUntil: kept }) })
+    if (mode === 'take') {
+      observe(parts, matched, outcome, {}, { env, waitUntil: kept ?? keep })
+    }
+    return new DecidedLimits(outcome, policies, parts, limiter, kept ?? keep)
+  }
+
+  const partsFor = ({ env, waitUntil = keep }: LimitRuntime) =>
+    [limiter.partsOf(variablesFor(env ?? byDefault)), { waitUntil }] as const
+
+  /** Reads the two forms of a call: one limit, or a list of them. */
+  const call =
+    (mode: 'take' | 'peek', name: string): Limits['limit'] =>
+    (
+      one: string | readonly LimitKey[],
+      second?: KeyValues | LimitOptions,
+      third?: LimitOptions,
+    ): Promise<LimitDecision> =>
+      typeof one === 'string'
+        ? decided(mode, name, [[one, second as KeyValues]], third)
+        : decided(mode, name, one, second as LimitOptions | undefined)
+
+  return {
+    limit: call('take', 'limit'),
+    peek: call('peek', 'peek'),
+
+    async reset(name, key, options = {}) {
+      const match = await matchOf('reset', name, key, options)
+      return known(await operate({ mode: 'reset' }, [match], ...partsFor(options)))
+    },
+
+    async refund(name, key, { decidedAt, slot, ...options } = {}) {
+      const matched = { policies: [await matchOf('refund', name, key, options)] }
+      const question = { matched, decidedAt, ...(slot !== undefined && { slot }) }
+      return known(await refund([question], ...partsFor(options))).statuses[0]!
+    },
+  }
+}
+
+/** A class, so that a decision makes no function that is not called. */
+class DecidedLimits implements LimitDecision {
+  declare readonly allowed: boolean
+  declare readonly reason: Decision['reason']
+  declare readonly retryAfterMs: number | null
+  declare readonly limits: LimitState[]
+  readonly limit: number
+  readonly remaining: number
+  readonly resetAfterMs: number
+  readonly #outcome: Outcome
+  readonly #parts: LimiterParts
+  readonly #limiter: Limiter
+  readonly #waitUntil: (promise: Promise<unknown>) => void
+  #isSettled = false
+
+  constructor(
+    outcome: Outcome,
+    matches: Match[],
+    parts: LimiterParts,
+    limiter: Limiter,
+    waitUntil: (promise: Promise<unknown>) => void,
+  ) {
+    Object.assign(this, outcome.decision)
+    const binding = this.limits.reduce<LimitState | undefined>(
+      (one, other) => (one && binds(one, other) ? one : other),
+      undefined,
+    )
+    this.limit = binding?.limit ?? Math.min(...matches.map(({ policy }) => policy.limit))
+    this.remaining = binding?.remaining ?? 0
+    this.resetAfterMs = binding?.resetAfterMs ?? 0
+    this.#outcome = outcome
+    this.#parts = parts
+    this.#limiter = limiter
+    this.#waitUntil = waitUntil
+  }
+
+  async settle({ cost }: { cost?: number } = {}): Promise<void> {
+    checkCost('settle', cost)
+    const { charges } = this.#outcome
+    if (!charges || this.#isSettled) return
+    this.#isSettled = true
+    const parts = this.#parts
+    const kept: Kept = new Map()
+    if (cost !== undefined) for (const limit of charges.keys()) kept.set(limit, cost)
+    const settling = settle(charges, parts, undefined, this.#waitUntil, kept).catch(
+      parts.onStoreError,
+    )
+    this.#waitUntil(settling)
+    await settling
+  }
+
+  fields(): Record<string, string> {
+    return decisionFields(this.#outcome.decision, this.#limiter.config)
+  }
+}
+
+/** Keeps nothing alive: a process lives on, and so does a Worker while the call is awaited. */
+const keep = (promise: Promise<unknown>) => void promise.catch(() => {})
+
+const whenAborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+
+function known<T>(result: T | StoreError): T {
+  if (result instanceof StoreError) throw result
+  return result
+}
+
+const wrong = (call: string, problem: ConfigProblem) =>
+  new TypeError(`${call}: ${problem.path}: ${messageOf(problem)}`)
+
+/** Callers without types may send anything, and all objects have one text. */
+function checkKey(call: string, key: unknown): void {
+  const values: unknown[] = Array.isArray(key) ? key : [key]
+  const isKey = values.every(
+    (one) => typeof one === 'string' || Number.isSafeInteger(one) || (one === null && one !== key),
+  )
+  if (isKey && values.length > 0 && values.length <= 16) return
+  const expected = 'a text, a whole number, or a list of 1 to 16 of them'
+  throw wrong(call, { path: 'key', expected, got: show(key) })
+}
+
+function checkCost(call: string, cost: number | undefined): void {
+  if (cost === undefined) return
+  if (Number.isSafeInteger(cost) && cost >= 0 && cost <= MAX_UNITS) return
+  const expected = `a whole number from 0 to ${MAX_UNITS}`
+  throw wrong(call, { path: 'cost', expected, got: show(cost) })
+}
+
+/** A quota that is charged twice in one call would have two decisions. */
+function checkOnce(call: string, matches: Match[]): void {
+  if (matches.length < 2) return
+  const seen = new Set<string>()
+  for (const { policy, partitionKey } of matches) {
+    const quota = `${policy.name} ${canonical(partitionKey)}`
+    if (!seen.has(quota)) {
+      seen.add(quota)
+      continue
+    }
+    const expected = 'each limit and key once (charge more units with cost)'
+    throw wrong(call, { path: 'limits', expected, got: `"${policy.name}" twice with one key` })
+  }
+}

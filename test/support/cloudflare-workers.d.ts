@@ -1,4 +1,0 @@
-declare module 'cloudflare:workers' {
-  export const env: object
-  export const waitUntil: (promise: Promise<unknown>) => void
-}

@@ -1,0 +1,119 @@
+/** The doors to one configuration: requests, calls by name and key, and the decision API. */
+import * as fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { Decision } from '../../../src/core/base/decision.ts'
+import type { ConfigOptions } from '../../../src/core/config/options.ts'
+import { createSluice } from '../../../src/hosts/app/sluice.ts'
+import { createGateway } from '../../../src/hosts/worker/gateway.ts'
+import type { KeyValues } from '../../../src/limits/door.ts'
+import { useDatabase } from '../../support/database.ts'
+import { property } from '../../support/law.ts'
+
+const { env } = useDatabase()
+
+let namespaces = 0
+
+/** The doors to one configuration with counters of its own. Each asks one policy. */
+function doorsTo(policies: ConfigOptions['policies']) {
+  namespaces += 1
+  const config: ConfigOptions = {
+    ...{ namespace: `doors-${namespaces}`, clientAddress: 'socket', deadline: '5s', policies },
+  }
+  const sluice = createSluice(config)
+  const gateway = createGateway({ ...config, accept: 'no-origin' })
+  const worker = { ...env, SLUICE_API_TOKEN: 'a-token-of-the-decision-api-for-tests' }
+  const context = { waitUntil() {}, passThroughOnException() {}, props: {} }
+  async function decide(body: object): Promise<Decision> {
+    const request = new Request('https://limits.example.com/_sluice/v1/decide', {
+      method: 'POST',
+      headers: { authorization: `Bearer ${worker.SLUICE_API_TOKEN}` },
+      body: JSON.stringify(body),
+    })
+    return (await gateway.fetch(request, worker, context)).json() as Promise<Decision>
+  }
+  const ofSluice = async (mode: 'limit' | 'peek', policy: string, key: KeyValues, cost: number) =>
+    JSON.parse(JSON.stringify(await sluice[mode](policy, key, { cost, env }))) as Decision
+  return {
+    sluice,
+    limit: (policy: string, key: KeyValues, cost: number) => ofSluice('limit', policy, key, cost),
+    decide: (policy: string, key: KeyValues, cost: number) => decide({ policy, key, cost }),
+    peek: (policy: string, key: KeyValues) => ofSluice('peek', policy, key, 1),
+    async request(headers: Record<string, string>) {
+      const request = new Request('http://localhost/', { headers })
+      return (await sluice.check(request, { env })).decision
+    },
+  }
+}
+
+property(
+  'A call by name and key, the decision API and a request with that key count in one quota.',
+  fc.array(
+    fc.record({
+      door: fc.constantFrom('limit', 'decide', 'request'),
+      user: fc.constantFrom('ann', 'Ann', 'ben'),
+      org: fc.constantFrom('one', 'two'),
+      cost: fc.integer({ min: 1, max: 3 }),
+    }),
+    { maxLength: 12 },
+  ),
+  async (calls) => {
+    const limit = 8
+    const key: ['header:x-user', 'header:x-org'] = ['header:x-user', 'header:x-org']
+    const terms = { algorithm: 'fixed-window', limit, window: '1h', key } as const
+    const doors = doorsTo([{ name: 'pairs', ...terms }])
+    const used = new Map<string, number>()
+    for (const { door, user, org, cost: given } of calls) {
+      const cost = door === 'request' ? 1 : given
+      const decision =
+        door === 'request'
+          ? await doors.request({ 'x-user': user, 'x-org': org })
+          : await doors[door]('pairs', [user, org], cost)
+      const quota = `${user.toLowerCase()} ${org}` // values that clients write are folded
+      const before = used.get(quota) ?? 0
+      const fits = before + cost <= limit
+      const after = fits ? before + cost : before
+      used.set(quota, after)
+      expect(decision).toMatchObject({
+        allowed: fits,
+        limits: [{ cost, remaining: limit - after }],
+      })
+    }
+  },
+  12,
+)
+
+test('A call by name and key has the decision of the decision API, but for the time.', async () => {
+  const terms = { limit: 5, window: '1h', algorithm: 'fixed-window', align: 'clock' } as const
+  const [one, other] = [1, 2].map(() =>
+    doorsTo([{ name: 'login', key: 'header:x-user', ...terms }]),
+  )
+  const timeless = (text: string, time: unknown) => (/Ms$|^decidedAt$/.test(text) ? 0 : time)
+  for (const cost of [1, 2, 3, 1, 9]) {
+    const {
+      limit: _,
+      remaining,
+      resetAfterMs,
+      ...limited
+    } = (await one!.limit('login', 'ann', cost)) as Decision & Record<string, unknown>
+    const decided = await other!.decide('login', 'ann', cost)
+    expect(JSON.stringify(limited, timeless)).toBe(JSON.stringify(decided, timeless))
+    expect([remaining, typeof resetAfterMs]).toEqual([decided.limits[0]!.remaining, 'number'])
+  }
+})
+
+test('A policy by name has the errors of its key and its plan.', async () => {
+  const { sluice } = doorsTo([{ name: 'by-ip', key: 'ip', limit: 2, window: '1h' }])
+  const call = (name: string, key: KeyValues, plan?: string) =>
+    sluice.limit(name, key, { env, plan })
+  await expect(call('other', 'a')).rejects.toThrow(
+    'limit: policy: expected the name of a policy, got "other"',
+  )
+  await expect(call('by-ip', 'ann')).rejects.toThrow('limit: key: expected an IP address')
+  await expect(call('by-ip', ['192.0.2.1', 'b'])).rejects.toThrow(
+    'limit: key: expected a value for each of ip',
+  )
+  await expect(call('by-ip', '192.0.2.1', 'gold')).rejects.toThrow(
+    'limit: plan: expected nothing (the policy has no plans)',
+  )
+  expect((await call('by-ip', '192.0.2.1')).allowed).toBe(true)
+})

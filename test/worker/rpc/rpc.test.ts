@@ -1,0 +1,117 @@
+/** `sluice/rpc` in workerd: other Workers ask the gateway through service bindings. */
+import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { Miniflare } from 'miniflare'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { bundle } from '../../../cli/project/bundle.ts'
+import { compatibilityDate } from '../../../dev/build.ts'
+import { useDatabase } from '../../support/database.ts'
+
+const database = useDatabase()
+const project = fileURLToPath(new URL('../../..', import.meta.url))
+const text = (value: string) => ({ type: 'text', value })
+const file = (name: string) => readFile(new URL(name, import.meta.url), 'utf8')
+const esm = (contents: string) => ({
+  ...{ mainModule: 'worker.js', modules: { 'worker.js': { type: 'esm', contents } } },
+})
+
+let miniflare: Miniflare
+beforeAll(async () => {
+  const main = 'test/worker/rpc/gateway-worker.ts'
+  const { script } = await bundle(project, {
+    ...{ main, rules: [], compatibilityFlags: [], define: {}, alias: {} },
+  } as never)
+  const other = await file('other-worker.js')
+  const variables = Object.entries(database.env).map(([name, value]) => [name, text(value)])
+  const toSluice = (props?: object) => ({
+    ...{ type: 'worker', worker: 'sluice', exportName: 'RateLimit', ...(props && { props }) },
+  })
+  const worker = (name: string, contents: string, env: object) => ({
+    config: { name, compatibilityDate, env, manifest: esm(contents) },
+  })
+  const bindings = { LOGIN: toSluice({ policy: 'login' }), ANY: toSluice() }
+  miniflare = new Miniflare({
+    host: '127.0.0.1',
+    port: 0,
+    workers: [
+      worker('first', other, bindings),
+      worker('second', other, bindings),
+      worker('any-call', await file('any-call-worker.js'), bindings),
+      worker('sluice', script, Object.fromEntries(variables)),
+    ],
+  } as unknown as ConstructorParameters<typeof Miniflare>[0])
+  await miniflare.ready
+}, 120_000)
+afterAll(() => miniflare?.dispose())
+
+let user = 0
+beforeEach(() => {
+  user += 1
+})
+
+const workerOf = async (name: string) =>
+  (await miniflare.getWorker(name)) as unknown as { fetch: typeof fetch }
+
+const login = async (worker: string) => {
+  const { fetch } = await workerOf(worker)
+  return (await fetch(`http://other/?user=user-${user}`)).status
+}
+
+/** A call with the answer, or the error that the caller catches. */
+async function ask(method: string, call: unknown, binding?: string) {
+  const { fetch } = await workerOf('any-call')
+  const response = await fetch('http://other/', {
+    method: 'POST',
+    body: JSON.stringify({ binding, method, call }),
+  })
+  // biome-ignore lint/suspicious/noExplicitAny: each test knows its answer
+  return (await response.json()) as any
+}
+
+test("A Worker that is written for Cloudflare's binding is limited by the policy of its props.", async () => {
+  const seen = []
+  for (const _ of [1, 2, 3, 4]) seen.push(await login('first'))
+  expect(seen).toEqual([200, 200, 200, 429])
+})
+
+test('Two Workers share the count.', async () => {
+  const seen = []
+  for (const worker of ['first', 'second', 'first', 'second']) seen.push(await login(worker))
+  expect(seen).toEqual([200, 200, 200, 429])
+})
+
+describe('A call', () => {
+  test('has the decision with its numbers.', async () => {
+    const { answer } = await ask('limit', { key: `user-${user}`, cost: 2 }, 'LOGIN')
+    expect(answer).toMatchObject({
+      ...{ success: true, allowed: true, reason: 'within-limit', limit: 3, remaining: 1 },
+      limits: [{ policy: 'login', cost: 2 }],
+    })
+  })
+
+  test('names the policy where the binding does not.', async () => {
+    const call = { policy: 'pairs', key: [`user-${user}`, 'one'] }
+    expect((await ask('limit', call)).answer).toMatchObject({ success: true, remaining: 2 })
+  })
+
+  test('may peek, refund and reset.', async () => {
+    const call = { policy: 'login', key: `user-${user}` }
+    const { decidedAt } = (await ask('limit', { ...call, cost: 3 })).answer
+    expect((await ask('peek', call)).answer).toMatchObject({ success: false, remaining: 0 })
+    const refunded = await ask('refund', { ...call, cost: 2, decidedAt })
+    expect(refunded.answer.limits).toMatchObject([{ remaining: 2 }])
+    expect((await ask('reset', call)).answer.limits).toMatchObject([{ remaining: 3 }])
+  })
+
+  test.each([
+    [{ key: 'ann' }, 'policy: expected the name of a policy, got nothing'],
+    [{ policy: 'other', key: 'ann' }, 'policy: expected the name of a policy, got "other"'],
+    [{ policy: 'login' }, 'key: expected a text'],
+    [{ policy: 'login', key: 'ann', cost: -1 }, 'cost: expected a whole number'],
+    [undefined, 'policy: expected the name of a policy, got nothing'],
+  ])('that is wrong rejects with a TypeError: %j.', async (call, message) => {
+    const error = await ask('limit', call)
+    expect(error).toMatchObject({ name: 'TypeError' })
+    expect(error.message).toContain(message)
+  })
+})
