@@ -153,9 +153,10 @@ function apiCall(draw: Draw, { config, use }: Drawn, now: number): Sent {
     [`${at}/keys/u${whole(1, 4)}/limit`, operate, { limit: whole(1, 20), for: '1h' }, 'PUT'],
     [`${at}/keys/u${whole(1, 4)}/limit`, operate, undefined, pick('GET', 'DELETE')],
     [`${at}/keys`, operate],
+    // Without `banList()` the list is a path of the app, unless a side has it by default.
     ...(use.some(([feature]) => feature === 'banList')
       ? [bans(''), bans(''), bans(`?after=${now}:x`)]
-      : [bans('')]),
+      : []),
     ['/_sluice/health', operate],
     ['/_sluice/quota', operate],
   )
