@@ -56,7 +56,8 @@ function built(tree: string): string {
     const kept = ['package.json', 'dist']
     if (!lstatSync(modules).isSymbolicLink()) kept.push('node_modules')
     for (const name of kept) run('mv', [join(work, name), join(done, name)])
-    renameSync(done, folder)
+    // Another process may have built the same tree in the meantime.
+    if (!existsSync(folder)) renameSync(done, folder)
   } finally {
     for (const one of [work, done]) rmSync(one, { recursive: true, force: true })
   }
