@@ -110,7 +110,7 @@ async function reports() {
   )
   return [
     ready!.status === 503,
-    JSON.parse(stats!.body).databases[0].circuit === 'open',
+    JSON.parse(stats!.body).circuit === 'open',
     /^sluice_circuit_open 1$/m.test(metrics!.body),
   ]
 }

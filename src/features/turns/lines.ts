@@ -60,8 +60,9 @@ export function atTime(
   let timer: ReturnType<typeof setTimeout>
   const beat = () => {
     const now = Date.now()
-    // A timer may fire up to one ms early.
-    const ms = Math.min(Math.max(0, until - now) + 1, BEAT_MS)
+    // A timer may fire up to one ms early, so the last one runs until the next ms: a sign of life must not come in its place.
+    const restMs = Math.max(0, until - now) + 1
+    const ms = restMs <= BEAT_MS + 1 ? restMs : BEAT_MS
     member.goneAt = now + ms + SILENT_MS
     timer = setTimeout(() => (Date.now() < Math.min(until, member.goneAt) ? beat() : task()), ms)
   }

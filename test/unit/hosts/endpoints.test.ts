@@ -42,7 +42,7 @@ test.each(servers)('%s answers health, counts, decisions and operators.', async 
   expect(await reset.json()).toMatchObject({ limits: [{ remaining: 3 }] })
 
   const stats = await fetch(`${url}/_sluice/v1/stats`, { headers: authorization(OPERATE) })
-  expect(await stats.json()).toMatchObject({ v: 1, source: 'isolate' })
+  expect(await stats.json()).toMatchObject({ v: 1, circuit: 'closed' })
   const metrics = await fetch(`${url}/_sluice/v1/metrics`, { headers: authorization(OPERATE) })
   expect(await metrics.text()).toContain('sluice_decisions_total')
   const refused = await fetch(`${url}/_sluice/v1/stats`)
