@@ -35,7 +35,7 @@ const servers = {
       if (first === 'users' && second && more.length === 0) response.end(`users\n${second}`)
       else response.end(isPlain || first === 'admin' ? first : '')
     }),
-  // As in Ruby, where `^` and `$` match at line feeds.
+  // As in Ruby, where `^` and `$` match at line feeds. An id that names someone has neither line feeds nor only dots.
   'http, by lines': () =>
     createServer(({ url }, response) => {
       const [path] = url!.split('?')
@@ -47,7 +47,7 @@ const servers = {
         }
       })
       const [, plain] = /^\/(login|health|free)$/m.exec(text) ?? []
-      const [, id] = /^\/users\/([^/]+)$/m.exec(text) ?? []
+      const [, id] = /^\/users\/(\w+)$/m.exec(text) ?? []
       const isAdmin = /^\/admin(\/.*)?$/m.test(text)
       response.end(id === undefined ? (plain ?? (isAdmin ? 'admin' : '')) : `users\n${id}`)
     }),
