@@ -49,11 +49,14 @@ const common = defineConfig({
   suppressWarnings: 'TypeScript 7.0 does not yet have a stable API',
 })
 
-/** The types of Hono are optional, as Hono is: without it, those of its middleware are `any`, and all others are checked. */
-function withoutHono() {
-  const file = new URL('dist/index.d.ts', import.meta.url)
-  const text = readFileSync(file, 'utf8')
-  writeFileSync(file, text.replace(/^import .* from "hono.*$/gm, '// @ts-ignore: without hono\n$&'))
+/** The types of Hono and of Workers are optional: without them, those of the middleware and of the entrypoint are `any`, and all others are checked. */
+function withoutTypes() {
+  for (const name of ['index', 'rpc']) {
+    const file = new URL(`dist/${name}.d.ts`, import.meta.url)
+    const text = readFileSync(file, 'utf8')
+    const imports = /^import .* from "(hono|cloudflare:).*$/gm
+    writeFileSync(file, text.replace(imports, '// @ts-ignore: without these types\n$&'))
+  }
 }
 
 /** Removes the file of a feature that only exports the chunk with its code again. `features.js` imports the chunk. */
@@ -73,7 +76,7 @@ const library = defineConfig({
   copy: [{ from: 'src/api/openapi.json', to: 'dist' }],
   hooks: {
     'build:done'() {
-      withoutHono()
+      withoutTypes()
       withoutCopies()
     },
   },

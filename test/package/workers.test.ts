@@ -89,8 +89,8 @@ test('A Hono app for Workers, as npm create hono makes it, compiles, bundles and
 import { rateLimiter } from 'sluice'
 
 const app = new Hono<{ Bindings: CloudflareBindings }>()
-app.use(rateLimiter({ deadline: '10s', policies: [{ name: 'ten', limit: 10, window: '1m' }] }))
-app.get('/', (c) => c.text(\`\${c.var.rateLimit.limits[0]?.remaining} left\`))
+  .use(rateLimiter({ deadline: '10s', policies: [{ name: 'ten', limit: 10, window: '1m' }] }))
+  .get('/', (c) => c.text(\`\${c.var.rateLimit.limits[0]?.remaining} left\`))
 
 export default app
 `,
