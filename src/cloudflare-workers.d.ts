@@ -1,4 +1,4 @@
-/** What this repository uses of the module of Workers. Users have the types of `wrangler types`. */
+/** The exports of `cloudflare:workers` that this repository imports. A user's project has the types that `wrangler types` writes. */
 declare module 'cloudflare:workers' {
   export const env: object
   export const waitUntil: (promise: Promise<unknown>) => void

@@ -1,9 +1,8 @@
 /** Counts the keys of another rate limiter, with the terms that it sets for each call. */
 import type { LimitState } from '../core/base/decision.ts'
 import { MAX_MS } from '../core/base/duration.ts'
-import { StoreError } from '../core/base/errors.ts'
 import { Recent } from '../core/base/recent.ts'
-import { isCloudflare } from '../core/base/runtime.ts'
+import { keepNothing, sharing } from '../core/base/runtime.ts'
 import { largestQuota, MAX_ENTRIES } from '../core/base/units.ts'
 import { variablesFor } from '../core/base/variables.ts'
 import type { FeatureFields } from '../core/config/feature.ts'
@@ -13,7 +12,7 @@ import type { ScriptPart } from '../core/connection/upstash/part.ts'
 import { createLimiter } from '../core/create.ts'
 import { prepare } from '../core/decide/decide.ts'
 import { limitState } from '../core/decide/limit.ts'
-import { type Operation, operate, refund } from '../core/decide/operate.ts'
+import { type Operation, operate, orThrow, refund } from '../core/decide/operate.ts'
 import type { Match } from '../core/program/match.ts'
 
 /** Where an adapter counts. The fields are those of a configuration (docs/reference/configuration.md). */
@@ -67,10 +66,6 @@ export const wholeMs = (ms: number) => Math.min(Math.max(1, Math.ceil(ms - 1e-6)
 /** The most sets of terms that are kept parsed. */
 const MAX_TERMS = 1_000
 
-/** Keeps the runtime alive until a promise settles. Without it no call is shared, which in Workers would outlive its request. */
-const waitUntil = (promise: Promise<unknown>) => void promise.catch(() => {})
-const batched = isCloudflare() ? {} : { waitUntil }
-
 /**
  * @param name names the counters in Redis
  * @param needs the fields and the parts of the script that the terms of the adapter need. Defaults to none
@@ -111,7 +106,7 @@ export function createCounter(
       const reply = await parts.store.decide(prepared.requests, {
         deadlineMs,
         fallback: true,
-        ...batched,
+        ...(sharing && { waitUntil: sharing }),
       })
       return limitState(match, reply.states[0]![0]!)
     },
@@ -122,16 +117,14 @@ export function createCounter(
       terms: CounterTerms,
       key: string,
     ) {
-      const status = await operate({ mode }, [matchOf(terms, key)], partsOf(), { waitUntil })
-      if (status instanceof StoreError) throw status
-      return status.limits[0]!
+      const status = operate({ mode }, [matchOf(terms, key)], partsOf(), { waitUntil: keepNothing })
+      return orThrow(await status).limits[0]!
     },
 
     /** Returns one unit. @throws {StoreError} if Redis does not answer */
     async giveBack(terms: CounterTerms, key: string): Promise<void> {
       const matched = { policies: [matchOf(terms, key)] }
-      const refunded = await refund([{ matched }], partsOf(), { waitUntil })
-      if (refunded instanceof StoreError) throw refunded
+      orThrow(await refund([{ matched }], partsOf(), { waitUntil: keepNothing }))
     },
   }
 }

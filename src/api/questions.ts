@@ -1,5 +1,4 @@
 import type { ConfigProblem } from '../core/base/errors.ts'
-import type { Policy } from '../core/config/parse.ts'
 import type { Schema } from '../core/config/schema/checked.ts'
 import type { Idempotency, Rules } from '../core/decide/question.ts'
 import type { ApiRuntime, Call } from '../core/endpoint.ts'
@@ -10,9 +9,6 @@ import { describedRequest } from './described-request.ts'
 import { idempotencyOf } from './idempotency.ts'
 import { unprocessable } from './problems.ts'
 import type { Ask, RefundAsk } from './schema.ts'
-
-export const policyOf = ({ config }: Rules, name: string): Policy | undefined =>
-  config.policies.find((policy) => policy.name === name)
 
 /** Finds the policies of an ask, by explicit key or by request, and applies its `cost`. Returns a problem if the ask is invalid. */
 async function matchedBy(

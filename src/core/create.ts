@@ -89,7 +89,7 @@ function createRules(
     : () => own
 }
 
-/** What the layers of a store need. */
+/** The settings of the layers of a store. */
 interface Stack {
   batching: boolean
   log: Log

@@ -1,16 +1,16 @@
 /** Decides limits by their names and keys, without a request. */
 import type { Decision, LimitState, LimitStatus } from '../core/base/decision.ts'
-import { type ConfigProblem, messageOf, StoreError } from '../core/base/errors.ts'
+import { type ConfigProblem, messageOf } from '../core/base/errors.ts'
 import { canonical } from '../core/base/part.ts'
-import { isCloudflare } from '../core/base/runtime.ts'
+import { keepNothing, sharing } from '../core/base/runtime.ts'
 import { MAX_UNITS } from '../core/base/units.ts'
 import { variablesFor } from '../core/base/variables.ts'
 import type { Soon } from '../core/base/when-known.ts'
 import { show } from '../core/config/schema/checked.ts'
-import { decide, prepare } from '../core/decide/decide.ts'
+import { answer } from '../core/decide/decide.ts'
 import { binds } from '../core/decide/limit.ts'
 import { observe } from '../core/decide/observed.ts'
-import { operate, refund } from '../core/decide/operate.ts'
+import { operate, orThrow, refund } from '../core/decide/operate.ts'
 import type { LimiterParts, Outcome } from '../core/decide/question.ts'
 import { type Kept, settle } from '../core/decide/settle.ts'
 import type { Limiter } from '../core/feature.ts'
@@ -92,12 +92,14 @@ export interface Limits<Name extends string = string> {
   refund(name: Name, key: KeyValues, options?: RefundOptions): Promise<LimitStatus>
 }
 
+type Variables = Record<string, unknown>
+
 /** Makes the match of a limit by its key. Returns a problem if the name, the key or the plan is invalid. */
 export type FindMatch = (
   name: string,
   key: KeyValues,
   plan: string | undefined,
-  env: Record<string, unknown>,
+  env: Variables,
 ) => Soon<Match | ConfigProblem>
 
 /**
@@ -105,15 +107,18 @@ export type FindMatch = (
  * @param byDefault the environment of calls that have none
  */
 export function createDoor(limiter: Limiter, find: FindMatch, byDefault?: object): Limits {
+  const variablesOf = ({ env }: LimitRuntime): Variables => variablesFor(env ?? byDefault)
+
   async function matchOf(
     call: string,
     name: string,
     key: KeyValues,
-    { cost, plan, env }: LimitOptions,
+    { cost, plan }: LimitOptions,
+    env: Variables,
   ): Promise<Match> {
     checkCost(call, cost)
     checkKey(call, key)
-    const found = await find(name, key, plan, variablesFor(env ?? byDefault))
+    const found = await find(name, key, plan, env)
     if ('expected' in found) throw wrong(call, found)
     return cost === undefined ? found : { ...found, cost }
   }
@@ -124,31 +129,26 @@ export function createDoor(limiter: Limiter, find: FindMatch, byDefault?: object
     asked: readonly LimitKey[],
     options: LimitOptions = {},
   ): Promise<LimitDecision> {
-    const { waitUntil, signal } = options
+    const { waitUntil = keepNothing, signal } = options
+    const shared = options.waitUntil ?? sharing
     if (asked.length === 0)
       throw wrong(call, { path: 'limits', expected: 'at least one limit', got: 'none' })
     const policies: Match[] = []
-    for (const [name, key] of asked) policies.push(await matchOf(call, name, key, options))
+    const env = variablesOf(options)
+    for (const [name, key] of asked) policies.push(await matchOf(call, name, key, options, env))
     checkOnce(call, policies)
-    const env = variablesFor(options.env ?? byDefault)
     const parts = limiter.partsOf(env)
     const matched = { policies }
-    const settlesAll = mode === 'take'
-    const prepared = await prepare({ matched, mode, settlesAll }, parts)
-    const closed = signal && whenAborted(signal)
-    const kept = waitUntil ?? (isCloudflare() ? undefined : keep)
-    const outcome =
-      'decision' in prepared
-        ? prepared
-        : await decide(prepared, parts, { closed, ...(kept && { waitUntil: kept }) })
-    if (mode === 'take') {
-      observe(parts, matched, outcome, {}, { env, waitUntil: kept ?? keep })
-    }
-    return new DecidedLimits(outcome, policies, parts, limiter, kept ?? keep)
+    const outcome = await answer({ matched, mode, settlesAll: mode === 'take' }, parts, {
+      request: signal && { signal },
+      ...(shared && { waitUntil: shared }),
+    })
+    if (mode === 'take') observe(parts, matched, outcome, {}, { env, waitUntil })
+    return new DecidedLimits(outcome, policies, parts, limiter, waitUntil)
   }
 
-  const partsFor = ({ env, waitUntil = keep }: LimitRuntime) =>
-    [limiter.partsOf(variablesFor(env ?? byDefault)), { waitUntil }] as const
+  const partsFor = (env: Variables, { waitUntil = keepNothing }: LimitRuntime) =>
+    [limiter.partsOf(env), { waitUntil }] as const
 
   /** Reads the two forms of a call: one limit, or a list of them. */
   const call =
@@ -167,14 +167,16 @@ export function createDoor(limiter: Limiter, find: FindMatch, byDefault?: object
     peek: call('peek', 'peek'),
 
     async reset(name, key, options = {}) {
-      const match = await matchOf('reset', name, key, options)
-      return known(await operate({ mode: 'reset' }, [match], ...partsFor(options)))
+      const env = variablesOf(options)
+      const match = await matchOf('reset', name, key, options, env)
+      return orThrow(await operate({ mode: 'reset' }, [match], ...partsFor(env, options)))
     },
 
     async refund(name, key, { decidedAt, slot, ...options } = {}) {
-      const matched = { policies: [await matchOf('refund', name, key, options)] }
+      const env = variablesOf(options)
+      const matched = { policies: [await matchOf('refund', name, key, options, env)] }
       const question = { matched, decidedAt, ...(slot !== undefined && { slot }) }
-      return known(await refund([question], ...partsFor(options))).statuses[0]!
+      return orThrow(await refund([question], ...partsFor(env, options))).statuses[0]!
     },
   }
 }
@@ -233,20 +235,6 @@ class DecidedLimits implements LimitDecision {
   fields(): Record<string, string> {
     return decisionFields(this.#outcome.decision, this.#limiter.config)
   }
-}
-
-/** Keeps nothing alive: a process lives on, and so does a Worker while the call is awaited. */
-const keep = (promise: Promise<unknown>) => void promise.catch(() => {})
-
-const whenAborted = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
-
-function known<T>(result: T | StoreError): T {
-  if (result instanceof StoreError) throw result
-  return result
 }
 
 const wrong = (call: string, problem: ConfigProblem) =>

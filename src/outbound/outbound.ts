@@ -1,5 +1,6 @@
 /** A `fetch` that waits for its turn in the limits of the other side. */
 
+import { keepNothing } from '../core/base/runtime.ts'
 import { variablesFor } from '../core/base/variables.ts'
 import type { Limit } from '../core/connection/store.ts'
 import { createLimiter } from '../core/create.ts'
@@ -7,7 +8,7 @@ import { longer } from '../core/decide/limit.ts'
 import { holdsSlots } from '../core/decide/settle.ts'
 import { settleLater } from '../core/decided-request.ts'
 import type { Matched } from '../core/program/match.ts'
-import { RequestView, type RuntimeContext } from '../core/request/view.ts'
+import { RequestView } from '../core/request/view.ts'
 import { bannedIn, createCooldowns, type OutboundCooldown } from './cooldowns.ts'
 import { createLearner } from './learner.ts'
 import { type OutboundOptions, parseOptions } from './options.ts'
@@ -77,8 +78,7 @@ export function outbound(
   const parsed = parseOptions(options)
   const { config, source, byDefault, waitMs } = parsed
   const limiter = createLimiter(source, { byDefault })
-  const waitUntil: RuntimeContext['waitUntil'] =
-    options.waitUntil ?? ((promise) => void promise.catch(() => {}))
+  const waitUntil = options.waitUntil ?? keepNothing
   const partsOf = () => limiter.partsOf(variablesFor(options.env))
   const learn = createLearner(partsOf, waitUntil)
   const cooldowns = createCooldowns(partsOf, waitUntil)

@@ -29,9 +29,9 @@ export interface Terms {
   lease?: { max: number; ttlMs: number } | undefined
   /** A request may wait for so long until it has room, ms. */
   wait?: number | undefined
-  /** Only the refusal of a limit with `enforce` refuses a request. Absent for one of no policy. */
+  /** A limit refuses requests only with `enforce`. Absent if the limit belongs to no policy. */
   mode?: PolicyMode
-  /** Who answers if the database does not. Absent for a limit of no policy. */
+  /** How a request is decided if the database does not answer. Absent if the limit belongs to no policy. */
   onStoreError?: Fallback
   /** True if the client has a limit of its own, so that there may be any number of limits. A compiled script is not worth it. */
   isOwn?: true | undefined

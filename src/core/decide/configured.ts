@@ -1,11 +1,11 @@
-/** Whether the environment names the database. */
+/** Checks that the environment names the database. */
 import { type Bindings, credentialsOf, isRestUrl, variablesIn } from '../base/bindings.ts'
 import { ConfigError, type ConfigProblem } from '../base/errors.ts'
 import type { Config } from '../config/parse.ts'
 import type { UpstashDatabase } from '../connection/upstash/upstash.ts'
 import { databaseIn } from './database.ts'
 
-/** What the environment lacks of the database. */
+/** A variable of the database that the environment does not have, or has with a wrong value. */
 export interface MissingPart {
   /** The variable to set. Absent if the database does not come from a variable. */
   variable?: string
@@ -16,7 +16,7 @@ export interface MissingPart {
 /** There is no database. */
 export class NotConfigured extends ConfigError {}
 
-/** What the environment lacks of the database. */
+/** The variables of the database that the environment does not have, or has with a wrong value. */
 export const missingParts = (config: Config, env: Bindings): MissingPart[] =>
   problemsIn(config, env, config.store?.own ? {} : databaseIn(config, env)).map(
     ({ path, expected, hint }) => ({

@@ -61,6 +61,12 @@ export type Operation =
 /** Sets or removes the limit of one key. */
 export type Resizing = { mode: 'override'; units: number; forMs: number } | { mode: 'restore' }
 
+/** @throws {StoreError} if the store did not answer */
+export function orThrow<T>(result: T | StoreError): T {
+  if (result instanceof StoreError) throw result
+  return result
+}
+
 export async function operate(
   operation: Operation,
   matches: Match[],

@@ -141,7 +141,7 @@ export interface DecideOptions {
   /** Keeps the isolate alive after the request ends. Required for a decision to join a batch. */
   waitUntil?: RuntimeContext['waitUntil']
   /** The request whose signal tells that the client has gone. */
-  request?: Request
+  request?: Pick<Request, 'signal'> | undefined
   /** Resolves when the client has gone. Replaces the signal. */
   closed?: Promise<unknown> | undefined
 }

@@ -18,6 +18,12 @@ export type KeyValue = string | number
 /** The values of a policy's key, in the order of its parts. `null` is a missing part. A key of one part may be a single value. */
 export type KeyValues = KeyValue | (KeyValue | null)[]
 
+/** The policy with a name. */
+export const policyOf = (
+  { config }: { config: Pick<Config, 'policies'> },
+  name: string,
+): Policy | undefined => config.policies.find((policy) => policy.name === name)
+
 /** Makes the match of a policy by its name and its key. Its conditions, and the lists `allow` and `deny`, do not count. */
 export async function matchByKey(
   config: Config,
@@ -25,7 +31,7 @@ export async function matchByKey(
   key: KeyValues,
   plan: string | undefined,
 ): Promise<Match | ConfigProblem> {
-  const policy = config.policies.find((one) => one.name === name)
+  const policy = policyOf({ config }, name)
   if (!policy) return { path: 'policy', expected: 'the name of a policy', got: show(name) }
   const found = await explicitKey(policy, key, plan, config)
   return 'expected' in found ? found : withShare(found, shareOfAny(policy))

@@ -1,14 +1,13 @@
 /** `GET /_sluice/v1/policies/{name}/bans`: the keys of a policy that are banned now. */
 
 import { notFound, storeFailed, unprocessable } from '../../api/problems.ts'
-import { policyOf } from '../../api/questions.ts'
 import { StoreError } from '../../core/base/errors.ts'
 import type { Policy } from '../../core/config/parse.ts'
 import { show } from '../../core/config/schema/checked.ts'
 import { databaseIn } from '../../core/decide/database.ts'
 import { limitsOf } from '../../core/decide/limit.ts'
 import type { Call, Endpoint } from '../../core/endpoint.ts'
-import { matchOf } from '../../core/program/explicit-key.ts'
+import { matchOf, policyOf } from '../../core/program/explicit-key.ts'
 import type { Match } from '../../core/program/match.ts'
 import { jsonAnswer, problem } from '../../core/respond/response.ts'
 import { forgetBans, type ListedBan, readBans } from './list.ts'

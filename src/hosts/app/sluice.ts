@@ -1,4 +1,5 @@
 import type { Decision } from '../../core/base/decision.ts'
+import { keepNothing } from '../../core/base/runtime.ts'
 import { variablesFor } from '../../core/base/variables.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import type { Limiter } from '../../core/create.ts'
@@ -90,8 +91,7 @@ export function sluiceOf(limiter: Limiter): RequestChecker {
         context,
         remoteAddress,
         closed,
-        // A rejection is logged where it happens.
-        waitUntil: waitUntil ?? ((promise: Promise<unknown>) => void promise.catch(() => {})),
+        waitUntil: waitUntil ?? keepNothing,
       }
       const checked = await checkRequest(limiter, request, runtime)
       return new Result(checked, checked.passes ? undefined : await checked.refuse())
