@@ -2,7 +2,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { defineConfig } from 'tsdown'
 import { pageModule } from './cli/dashboard/bundle.ts'
 
-/** The entries of package.json: a new one also needs a line in its `exports` and in dev/size/limits.ts. */
+/** The entries of package.json: a new one also needs a line in its `exports` and in tools/size/limits.ts. */
 const entries = {
   index: 'src/index.ts',
   client: 'src/client/client.ts',

@@ -2,8 +2,8 @@ import { globSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { configDefaults, defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
-import { luaModule } from './dev/lua/script.ts'
-import { Tally } from './dev/tally.ts'
+import { luaModule } from './tools/lua/script.ts'
+import { Tally } from './tools/tally.ts'
 
 // Compiling the modules of a Node process takes longer than most of the commands that the tests start.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(
@@ -24,14 +24,14 @@ const longest = [
   'test/cli/replay-command',
   'test/worker/credentials',
   'upstash-bridge/test/production',
-  'bench/test/simulate-run',
+  'test/tools/bench/simulate-run',
   'test/script/oracle',
   'test/script/both-stores',
   'test/script/reserve',
   'test/worker/testing',
   'worker/verify/sabotage',
   'test/worker/forward-auth',
-  'test/dev/release',
+  'test/tools/release',
   'upstash-bridge/test/hostile',
   'test/cli/dashboard-page',
   'test/site/playground-page',
@@ -43,7 +43,7 @@ const isCI = Boolean(process.env.CI)
 const longOnly = '**/*.long.test.ts'
 
 /** Tests that make more attempts and try more combinations in `npm run test:long`: those that read `isLong`, or state laws. */
-const scaled = globSync('{test,packages,bench}/**/*.test.ts', {
+const scaled = globSync('{test,packages}/**/*.test.ts', {
   exclude: ['**/node_modules'],
 }).filter((file) => /support\/(long|law)\.ts'/.test(readFileSync(file, 'utf8')))
 
@@ -64,11 +64,7 @@ const productionOfBridge = [
 ].map((name) => `packages/upstash-bridge/test/${name}.test.ts`)
 
 /** Tests of what only this repository runs. `npm test` proves the product; `npm run test:all` runs these too. */
-const tools = [
-  '{bench,packages/fault-proxy}/test/**/*.test.ts',
-  'test/{dev,site}/**/*.test.ts',
-  ...productionOfBridge,
-]
+const tools = ['test/{tools,site}/**/*.test.ts', ...productionOfBridge]
 
 /** Tests of the bridge that use no cluster, or start their own. */
 const oneServer = [
@@ -147,7 +143,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'main',
-          include: ['{test,packages,bench,examples}/**/*.test.ts'],
+          include: ['{test,packages,examples}/**/*.test.ts'],
           exclude: [...configDefaults.exclude, ...timed, ...tools, clustered, packaged, longOnly],
           // More workers than cores: many files wait for a timer or another process.
           maxWorkers: 5,

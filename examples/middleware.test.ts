@@ -2,9 +2,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { build } from '../dev/build.ts'
-import type { Stack } from '../dev/stack.ts'
 import { startStack } from '../test/support/stack.ts'
+import { build } from '../tools/build.ts'
+import type { Stack } from '../tools/stack.ts'
 
 let stack: Stack
 let outdir: string

@@ -1,5 +1,5 @@
 import type { RequestListener } from 'node:http'
-import type { BuiltModules } from '../../dev/build.ts'
+import type { BuiltModules } from '../../tools/build.ts'
 import type { MoreBindings } from '../project/bindings.ts'
 import type { Miniflare } from '../project/tools.ts'
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { slug } from 'github-slugger'
 import { defineConfig } from 'vitepress'
 
-// dev/site/build.ts writes the pages and the sidebar before it runs the generator.
+// tools/site/build.ts writes the pages and the sidebar before it runs the generator.
 const cache = new URL('../.cache/', import.meta.url)
 const sidebar = JSON.parse(readFileSync(new URL('sidebar.json', cache), 'utf8'))
 
@@ -14,7 +14,7 @@ export default defineConfig({
   outDir: 'dist',
   cacheDir: '.cache/vitepress',
   cleanUrls: true,
-  // dev/site/check.ts checks every link of the built pages, with their anchors.
+  // tools/site/check.ts checks every link of the built pages, with their anchors.
   ignoreDeadLinks: true,
   markdown: {
     // The anchors of GitHub, so that the links in the repository are those of the site.

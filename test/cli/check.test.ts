@@ -42,7 +42,7 @@ describe('npm run check -- --policies', () => {
       }],
     }`,
     )
-    const args = ['dev/check.ts', '--policies', '--config', file]
+    const args = ['tools/check.ts', '--policies', '--config', file]
     expect(await run(process.execPath, args)).toEqual({
       code: 1,
       stderr: '',
@@ -111,7 +111,7 @@ ${BY_DEFAULT}`,
   })
 
   test('A mistake on the command line is reported with the usage.', async () => {
-    const { code, stdout, stderr } = await run(process.execPath, ['dev/check.ts', '--polices'])
+    const { code, stdout, stderr } = await run(process.execPath, ['tools/check.ts', '--polices'])
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toMatch(
       /^Unknown option '--polices'\n\nChecks this project [\s\S]*npm run check -- /,

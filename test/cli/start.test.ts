@@ -101,7 +101,7 @@ test('npm start reports a port that is in use.', async () => {
   const { port } = server.address() as AddressInfo
   vi.resetModules()
   const env = { PORT: String(port) }
-  expect(await inProcess(() => import('../../dev/start.ts'), { env })).toEqual({
+  expect(await inProcess(() => import('../../tools/start.ts'), { env })).toEqual({
     code: 1,
     stdout: '',
     stderr: `\nCould not start: port ${port} is in use. Choose another port: PORT=${port + 1} npm start\n`,

@@ -2,11 +2,11 @@
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type RunningOrigin, startOrigin } from '../../cli/dev/origin.ts'
-import { type RunningWorker, startWorker } from '../../dev/worker.ts'
 import type { Decision } from '../../src/core/base/decision.ts'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
 import { cluster } from '../../src/features/cluster/index.ts'
 import { turns } from '../../src/features/turns/index.ts'
+import { type RunningWorker, startWorker } from '../../tools/worker.ts'
 import { useCluster } from '../support/cluster.ts'
 import { CROSS_REQUEST_IO } from '../support/cross-request-io.ts'
 

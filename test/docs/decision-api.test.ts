@@ -1,9 +1,9 @@
 /** Runs every curl command of docs/reference/decision-api.md in order, and checks the bodies on the page against the schemas. */
 import * as v from 'valibot'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type SchemaName, schemas } from '../../dev/openapi/schemas.ts'
-import type { Stack } from '../../dev/stack.ts'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
+import { type SchemaName, schemas } from '../../tools/openapi/schemas.ts'
+import type { Stack } from '../../tools/stack.ts'
 import { commandsBetween } from '../support/commands.ts'
 import { type CurlCommand, parseCurl, sendCurl } from '../support/curl.ts'
 import { evaluate } from '../support/entries.ts'

@@ -9,8 +9,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { build } from '../../dev/build.ts'
-import type { Stack } from '../../dev/stack.ts'
+import { build } from '../../tools/build.ts'
+import type { Stack } from '../../tools/stack.ts'
 import {
   env,
   running,

@@ -1,12 +1,12 @@
 /** Every field of the configuration has one row in the reference, and a guide links to it. */
 import * as v from 'valibot'
 import { expect, test } from 'vitest'
-import { jsonSchemaOf } from '../../dev/openapi/schemas.ts'
 import { config } from '../../src/core/config/schema/config.ts'
 import { refusalFields } from '../../src/core/config/schema/refusal-fields.ts'
 import { defaultFields } from '../../src/features/defaults.ts'
 import { jwtOptions } from '../../src/features/jwt/options.ts'
 import { expectation } from '../../src/lint/expect/options.ts'
+import { jsonSchemaOf } from '../../tools/openapi/schemas.ts'
 import { found, pageAt, pages } from '../support/pages.ts'
 
 interface JsonSchema {

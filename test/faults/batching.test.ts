@@ -4,9 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Hono } from 'hono'
 import { startChaosStack } from 'sluice-bench'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import type { RunningWorker } from '../../dev/worker.ts'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
 import { rateLimiter } from '../../src/hosts/app/middleware.ts'
+import type { RunningWorker } from '../../tools/worker.ts'
 import { CROSS_REQUEST_IO } from '../support/cross-request-io.ts'
 import {
   askDirectly,

@@ -1,7 +1,7 @@
-import type { FaultText } from 'sluice-fault-proxy'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { AlgorithmName, PolicyOptions } from '../../src/core/config/options.ts'
 import { algorithms } from '../../src/core/connection/algorithms/index.ts'
+import type { FaultText } from '../support/fault-proxy/index.ts'
 import { decided, type FaultStack, many, startFaultStack } from '../support/fault-stack.ts'
 import { isLong } from '../support/long.ts'
 import { testNoLeaks } from '../support/no-leaks.ts'

@@ -1,9 +1,9 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type StallMeter, watchStall } from 'sluice-bench'
-import { startFaults } from 'sluice-fault-proxy'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import type { RunningWorker } from '../../dev/worker.ts'
+import type { RunningWorker } from '../../tools/worker.ts'
+import { startFaults } from '../support/fault-proxy/index.ts'
 import { type Answer, decision, type FaultStack, startFaultStack } from '../support/fault-stack.ts'
 import { testNoLeaks } from '../support/no-leaks.ts'
 

@@ -1,13 +1,13 @@
 import { Redis } from '@upstash/redis'
 import { watchStall } from 'sluice-bench'
-import { type FaultText, startFaults } from 'sluice-fault-proxy'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import type { RunningWorker } from '../../dev/worker.ts'
 import type { StoreErrorCode } from '../../src/core/base/errors.ts'
 import type { PolicyOptions } from '../../src/core/config/options.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
 import { createUpstashStore } from '../../src/core/connection/upstash/upstash.ts'
 import { exactOptions, upstash } from '../../src/stores/upstash.ts'
+import type { RunningWorker } from '../../tools/worker.ts'
+import { type FaultText, startFaults } from '../support/fault-proxy/index.ts'
 import {
   type Answer,
   callsOf,

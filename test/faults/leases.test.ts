@@ -1,8 +1,8 @@
 /** Leases in workerd: no request hangs if clients hang up or the store fails. */
 import { Agent, type RequestOptions } from 'node:http'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import type { RunningWorker } from '../../dev/worker.ts'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
+import type { RunningWorker } from '../../tools/worker.ts'
 import { CROSS_REQUEST_IO } from '../support/cross-request-io.ts'
 import {
   askDirectly,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { startStack } from '../../dev/stack.ts'
+import { startStack } from '../../tools/stack.ts'
 import { createConsumer } from './support/consumer.ts'
 
 const TOKEN = 'a-token-of-the-tests'

@@ -1,5 +1,5 @@
 import { expect, inject, test } from 'vitest'
-import { expectedFiles } from '../../dev/package/files.ts'
+import { expectedFiles } from '../../tools/package/files.ts'
 
 test('npm pack contains exactly the documents, the entries of package.json, and the files that these import.', async () => {
   expect(inject('packedFiles')).toEqual([...(await expectedFiles())].sort())

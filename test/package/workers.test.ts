@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { startStack } from '../../dev/stack.ts'
+import { startStack } from '../../tools/stack.ts'
 import { read } from '../support/pages.ts'
 import { type Consumer, createConsumer } from './support/consumer.ts'
 import { expectOneRefusal } from './support/eleven.ts'

@@ -1,8 +1,8 @@
 /** The pages of the site, and the checks of its links, without a build. */
 import { describe, expect, test } from 'vitest'
-import { brokenLinks, fileAt, firstPageSize } from '../../dev/site/check.ts'
-import { pagePaths, preparePages, type SiteFiles, sidebar } from '../../dev/site/pages.ts'
 import { examples } from '../../site/playground/scenarios.ts'
+import { brokenLinks, fileAt, firstPageSize } from '../../tools/site/check.ts'
+import { pagePaths, preparePages, type SiteFiles, sidebar } from '../../tools/site/pages.ts'
 import { pageAt, sectionOf } from '../support/pages.ts'
 
 const prepared = preparePages()

@@ -1,9 +1,9 @@
 /** The page of the playground in a real browser. */
 import type { Browser, Page } from 'puppeteer-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { bundlePlayground } from '../../dev/site/playground.ts'
-import { type ServedSite, serveSite } from '../../dev/site/serve.ts'
 import { fragmentOf, type PageState } from '../../site/playground/state.ts'
+import { bundlePlayground } from '../../tools/site/playground.ts'
+import { type ServedSite, serveSite } from '../../tools/site/serve.ts'
 import {
   launchBrowser,
   openPage,

@@ -1,12 +1,12 @@
 /** The editor of the playground reads configurations without running them. */
 import { typescriptLanguage } from '@codemirror/lang-javascript'
 import { describe, expect, test } from 'vitest'
-import { fieldDocs } from '../../dev/site/field-docs.ts'
 import { fieldsAt, valuesAt } from '../../site/playground/editor/completions.ts'
 import { features } from '../../site/playground/editor/features.ts'
 import { pathAt } from '../../site/playground/editor/path.ts'
 import { placeOf, readConfig } from '../../site/playground/editor/read-config.ts'
 import { defaultFields } from '../../src/features/defaults.ts'
+import { fieldDocs } from '../../tools/site/field-docs.ts'
 
 const read = (text: string) => {
   const { value, problems } = readConfig(text)

@@ -1,10 +1,10 @@
 /** The built site in a real browser. */
 import type { Browser } from 'puppeteer-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { buildSite, builtFiles } from '../../dev/site/build.ts'
-import { brokenLinks, MAX_FIRST_PAGE } from '../../dev/site/check.ts'
-import type { SiteFiles } from '../../dev/site/pages.ts'
-import { type ServedSite, serveSite } from '../../dev/site/serve.ts'
+import { buildSite, builtFiles } from '../../tools/site/build.ts'
+import { brokenLinks, MAX_FIRST_PAGE } from '../../tools/site/check.ts'
+import type { SiteFiles } from '../../tools/site/pages.ts'
+import { type ServedSite, serveSite } from '../../tools/site/serve.ts'
 import { launchBrowser, openPage, textOf, violationsOf, waitUntil } from '../support/browser.ts'
 
 let files: SiteFiles

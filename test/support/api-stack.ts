@@ -1,6 +1,6 @@
-import type { JsonConfig } from '../../dev/any-config.ts'
-import type { StackOptions } from '../../dev/stack.ts'
 import type { Decision } from '../../src/core/base/decision.ts'
+import type { JsonConfig } from '../../tools/any-config.ts'
+import type { StackOptions } from '../../tools/stack.ts'
 import { type IsolateOptions, useGateway } from './gateway.ts'
 import { startStack } from './stack.ts'
 

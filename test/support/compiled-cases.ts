@@ -1,6 +1,7 @@
 /** Random calls for the law of compiled scripts: limits, records, clocks and costs, many of them at the edges of windows. */
-import { createRandom } from '../../bench/random.ts'
+
 import type { Limit, StoreRequest, Terms } from '../../src/core/connection/store.ts'
+import { createRandom } from '../../tools/bench/random.ts'
 
 /** Tags that begin alike, and characters with a meaning in the patterns of Lua. Names of policies become hashes, so any tag is possible. */
 const TAGS = ['a', 'a-', 'a-b', '-', '--', '_', '0', 'b-1', 'n', 'tag', 'zz9']

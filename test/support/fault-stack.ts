@@ -1,12 +1,12 @@
 import { get, type IncomingMessage, type RequestOptions } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { type Faults, startFaults } from 'sluice-fault-proxy'
 import { type Bridge, type RunningRedis, startBridge, startRedis } from 'sluice-upstash-bridge'
 import { expect, vi } from 'vitest'
 import { type RunningOrigin, startOrigin } from '../../cli/dev/origin.ts'
-import type { JsonConfig } from '../../dev/any-config.ts'
-import { type RunningWorker, startWorker } from '../../dev/worker.ts'
+import type { JsonConfig } from '../../tools/any-config.ts'
+import { type RunningWorker, startWorker } from '../../tools/worker.ts'
+import { type Faults, startFaults } from './fault-proxy/index.ts'
 import { planted, secrets } from './secrets.ts'
 
 // These tests flush and stop Redis, so they always start their own.

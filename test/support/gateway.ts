@@ -3,9 +3,9 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { type Bridge, type RunningRedis, startBridge } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll, vi } from 'vitest'
 import { type RunningOrigin, startOrigin } from '../../cli/dev/origin.ts'
-import { gatewayOf, type JsonConfig } from '../../dev/any-config.ts'
-import type { FetchOptions, StackOptions } from '../../dev/stack.ts'
 import { replaceDate, runBy, TestClock } from '../../src/testing/clock.ts'
+import { gatewayOf, type JsonConfig } from '../../tools/any-config.ts'
+import type { FetchOptions, StackOptions } from '../../tools/stack.ts'
 import { borrowRedis } from './borrow-redis.ts'
 
 /** The log of the isolate whose code runs. */

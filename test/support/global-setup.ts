@@ -4,14 +4,14 @@ import { glob, mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import chromium from '@sparticuz/chromium'
 import { startRedis } from 'sluice-upstash-bridge'
-import { buildStack } from '../../dev/stack.ts'
+import { buildStack } from '../../tools/stack.ts'
 import { buildPackage, packageFolder } from './sluice-package.ts'
 
 /** What the built Workers depend on. */
 const WORKER_SOURCES = [
   'src/**/*.ts',
   'src/**/*.json',
-  'dev/*.ts',
+  'tools/*.ts',
   '*.ts',
   'wrangler.toml',
   'package-lock.json',
@@ -20,7 +20,7 @@ const WORKER_SOURCES = [
 /** What the built package depends on. */
 const PACKAGE_SOURCES = [
   'src/**/*.{ts,json}',
-  'dev/**/*.{ts,html,css}',
+  'tools/**/*.{ts,html,css}',
   'packages/upstash-bridge/src/**/*',
   'package-lock.json',
   'test/support/sluice-package.ts',

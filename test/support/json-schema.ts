@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import type { SchemaName } from '../../dev/openapi/schemas.ts'
+import type { SchemaName } from '../../tools/openapi/schemas.ts'
 
 export const openapi = JSON.parse(
   await readFile(new URL('../../src/api/openapi.json', import.meta.url), 'utf8'),

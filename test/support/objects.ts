@@ -7,7 +7,6 @@ import { fileURLToPath } from 'node:url'
 import { Miniflare } from 'miniflare'
 import { afterAll, beforeAll } from 'vitest'
 import { bundle } from '../../cli/project/bundle.ts'
-import { compatibilityDate } from '../../dev/build.ts'
 import { StoreError, type StoreErrorCode } from '../../src/core/base/errors.ts'
 import type {
   Store,
@@ -16,6 +15,7 @@ import type {
   StoreResult,
 } from '../../src/core/connection/store.ts'
 import type { KeptState, Slots } from '../../src/stores/durable-objects/record.ts'
+import { compatibilityDate } from '../../tools/build.ts'
 import type { Answer, PlainReply, Step } from './objects-worker.ts'
 
 const project = fileURLToPath(new URL('../..', import.meta.url))

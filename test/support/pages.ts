@@ -11,7 +11,7 @@ export const read = (path: string) => readFileSync(root + path, 'utf8')
 export const found = (text: string, pattern: RegExp) =>
   [...text.matchAll(pattern)].map(([, first]) => first!)
 
-const folders = ['docs', 'lua', 'packages', 'bench']
+const folders = ['docs', 'lua', 'packages', 'tools']
 const inFolders = folders.flatMap((folder) =>
   readdirSync(root + folder, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md') && !name.includes('node_modules'))

@@ -1,5 +1,5 @@
 import type { ServerBinary } from 'sluice-upstash-bridge'
-import { findProxy, type ProxyName } from '../../dev/proxies/binaries.ts'
+import { findProxy, type ProxyName } from '../../tools/proxies/binaries.ts'
 
 /**
  * Finds the proxies on this machine. A missing proxy is logged and its tests are skipped.

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Echo } from '../../cli/dev/origin.ts'
-import type { Stack } from '../../dev/stack.ts'
+import type { Stack } from '../../tools/stack.ts'
 import { startLoopback } from '../support/loopback.ts'
 import { raw } from '../support/raw-http.ts'
 import { startStack } from '../support/stack.ts'

@@ -1,8 +1,8 @@
 /** The origin of a Worker, as only workerd can show it: the zone, a Worker that is its own origin, and a Worker that does not start. */
 import { freePort } from 'sluice-upstash-bridge'
 import { expect, test } from 'vitest'
-import { startWorker, type WorkerOptions } from '../../dev/worker.ts'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
+import { startWorker, type WorkerOptions } from '../../tools/worker.ts'
 import { raw, request } from '../support/raw-http.ts'
 
 const anyConfig = new URL('../../.cache/workers/any-config', import.meta.url).pathname

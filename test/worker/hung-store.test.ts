@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Stack } from '../../dev/stack.ts'
+import type { Stack } from '../../tools/stack.ts'
 import { startStack } from '../support/stack.ts'
 
 /** A store that accepts connections and never responds. Outside of Workers a signal ends such a call; in a Worker only the runtime does. */

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { Miniflare } from 'miniflare'
 import { expect, onTestFinished, test } from 'vitest'
 import { bundle } from '../../cli/project/bundle.ts'
-import { compatibilityDate } from '../../dev/build.ts'
+import { compatibilityDate } from '../../tools/build.ts'
 import { limitedOrigin } from '../support/limited-origin.ts'
 
 test('The requests of one isolate and its Durable Object take turns, and wait for slots of each other.', async () => {

@@ -1,8 +1,8 @@
 /** The shield through the whole stack, with the rate-limit binding of Miniflare. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import type { FetchOptions, Stack } from '../../dev/stack.ts'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
+import type { FetchOptions, Stack } from '../../tools/stack.ts'
 import { startStack } from '../support/stack.ts'
 import { enoughOf } from '../support/windows.ts'
 

@@ -1,7 +1,7 @@
 /** Requests that wait for their turn, in workerd. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Stack } from '../../dev/stack.ts'
 import { turns } from '../../src/features/turns/index.ts'
+import type { Stack } from '../../tools/stack.ts'
 import { CROSS_REQUEST_IO } from '../support/cross-request-io.ts'
 import { startStack } from '../support/stack.ts'
 

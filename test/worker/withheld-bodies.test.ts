@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { type Stack, startStack } from '../../dev/stack.ts'
+import { type Stack, startStack } from '../../tools/stack.ts'
 import { residentBytes } from '../support/resident-bytes.ts'
 
 const json = { 'content-type': 'application/json' }

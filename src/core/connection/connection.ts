@@ -29,7 +29,7 @@ export interface HoldRule {
   /** How long it waits, ms. If no other list has joined it, it waits as long again: the second list saves the most. */
   ms: number
 }
-/** The knee of the curve in docs/explanation/cost.md (`npx node bench/holds.ts`). */
+/** The knee of the curve in docs/explanation/cost.md (`npx node tools/bench/holds.ts`). */
 export const HOLD: HoldRule = { lists: 2, periodMs: 4, ms: 1 }
 /** If a batch is open for longer, the request that opened it may have been killed, ms. */
 const MAX_OPEN_MS = 50

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type BenchServer, openServer } from '../../../bench/server.ts'
-import { policiesOf, type SimulatedDecision, simulate } from '../../../bench/simulate/run.ts'
-import { ways } from '../../../bench/simulate/worlds.ts'
 import { openPrivateRedis, type PrivateRedis } from '../../../cli/replay/decide/private-redis.ts'
 import type { LogLine } from '../../../cli/replay/line.ts'
+import { type BenchServer, openServer } from '../../../tools/bench/server.ts'
+import { policiesOf, type SimulatedDecision, simulate } from '../../../tools/bench/simulate/run.ts'
+import { ways } from '../../../tools/bench/simulate/worlds.ts'
 import { replay } from '../../support/replay.ts'
 
 let server: BenchServer

@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises'
 import type { TestProject } from 'vitest/node'
-import { build, pack } from '../../../dev/package/pack.ts'
+import { build, pack } from '../../../tools/package/pack.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { expect } from 'vitest'
 import type { Echo } from '../../../cli/dev/origin.ts'
-import type { Stack } from '../../../dev/stack.ts'
+import type { Stack } from '../../../tools/stack.ts'
 import { sendCurl } from '../curl.ts'
 import { type Issuer, sign } from '../issuer.ts'
 import { enoughOf } from '../windows.ts'

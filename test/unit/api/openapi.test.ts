@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
-import { serialized } from '../../../dev/openapi/document.ts'
-import { type SchemaName, schemas } from '../../../dev/openapi/schemas.ts'
+import { serialized } from '../../../tools/openapi/document.ts'
+import { type SchemaName, schemas } from '../../../tools/openapi/schemas.ts'
 import { byJsonSchema, openapi } from '../../support/json-schema.ts'
 
 test('The file openapi.json equals the output of npm run openapi.', async () => {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
-import type { ProxyName } from '../../../dev/proxies/binaries.ts'
-import { record } from '../../../dev/proxies/transcript.ts'
+import type { ProxyName } from '../../../tools/proxies/binaries.ts'
+import { record } from '../../../tools/proxies/transcript.ts'
 import { findInstalledProxies } from '../../support/proxy-binaries.ts'
 
 const file = new URL('../../../docs/reference/decision-api.md', import.meta.url)

@@ -1,7 +1,6 @@
 /** Who is banned now: the list of bans, and that no decision depends on it. */
 import { createClient as connectRedis } from 'redis'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { JsonConfig } from '../../../dev/any-config.ts'
 import { createClient } from '../../../src/client/client.ts'
 import type { BanPage } from '../../../src/features/bans/endpoint.ts'
 import { changeBans, forgetBans, readBans } from '../../../src/features/bans/list.ts'
@@ -11,6 +10,7 @@ import { ANSWER, FIELD, signed } from '../../../src/features/verify/field.ts'
 import { createGateway } from '../../../src/index.ts'
 import { durableObjects } from '../../../src/stores/durable-objects/index.ts'
 import { TestClock } from '../../../src/testing/clock.ts'
+import type { JsonConfig } from '../../../tools/any-config.ts'
 import { apiOf, apiTokens, OPERATE } from '../../support/api-stack.ts'
 import { useGateway } from '../../support/gateway.ts'
 

@@ -2,8 +2,8 @@
 import { parseRateLimit } from 'ratelimit-header-parser'
 import { parseDictionary, parseList } from 'structured-headers'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import type { FetchOptions } from '../../../dev/stack.ts'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
+import type { FetchOptions } from '../../../tools/stack.ts'
 import { useGateway } from '../../support/gateway.ts'
 import { startScriptedOrigin } from '../../support/scripted-origin.ts'
 

@@ -1,7 +1,7 @@
 /** Which origin gets a request, what becomes of a request without one, and T10 of SECURITY.md: loops (CDN-Loop, RFC 8586). */
 import { describe, expect, test } from 'vitest'
 import type { Echo } from '../../../cli/dev/origin.ts'
-import { gatewayOf } from '../../../dev/any-config.ts'
+import { gatewayOf } from '../../../tools/any-config.ts'
 import { useGateway } from '../../support/gateway.ts'
 
 const policies = [

@@ -1,9 +1,9 @@
 /** Limits of single keys, set by operators, and limits from claims. */
 import { createClient as connectRedis } from 'redis'
 import { describe, expect, test } from 'vitest'
-import type { JsonConfig } from '../../../dev/any-config.ts'
 import { createClient } from '../../../src/client/client.ts'
 import type { LimitStatus } from '../../../src/core/base/decision.ts'
+import type { JsonConfig } from '../../../tools/any-config.ts'
 import { API_TOKEN, apiOf, apiTokens, OPERATE } from '../../support/api-stack.ts'
 import { useGateway } from '../../support/gateway.ts'
 import { sign } from '../../support/issuer.ts'

@@ -1,11 +1,11 @@
 /** Limits by plan, and policies that change without a deployment: from Redis and from KV. */
 import fc from 'fast-check'
 import { createClient } from 'redis'
-import { type Faults, startFaults } from 'sluice-fault-proxy'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { JsonConfig } from '../../../dev/any-config.ts'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
 import { TestClock } from '../../../src/testing/clock.ts'
+import type { JsonConfig } from '../../../tools/any-config.ts'
+import { type Faults, startFaults } from '../../support/fault-proxy/index.ts'
 import { type Isolate, useGateway } from '../../support/gateway.ts'
 import { sign } from '../../support/issuer.ts'
 

@@ -1,7 +1,7 @@
 /** What the origin receives of a request, and the client of a response. */
 import { expect, test } from 'vitest'
 import type { Echo } from '../../../cli/dev/origin.ts'
-import type { FetchOptions } from '../../../dev/stack.ts'
+import type { FetchOptions } from '../../../tools/stack.ts'
 import { useGateway } from '../../support/gateway.ts'
 
 const gateway = useGateway({

@@ -1,7 +1,7 @@
 /** Own refusals and the page for browsers. */
 import { describe, expect, test } from 'vitest'
-import type { FetchOptions } from '../../../dev/stack.ts'
 import type { PolicyOptions } from '../../../src/core/config/options.ts'
+import type { FetchOptions } from '../../../tools/stack.ts'
 import { API_TOKEN, apiOf, apiTokens } from '../../support/api-stack.ts'
 import { useGateway } from '../../support/gateway.ts'
 

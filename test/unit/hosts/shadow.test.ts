@@ -2,8 +2,8 @@
 import { parseList, serializeList } from 'structured-headers'
 import { expect, test } from 'vitest'
 import type { Echo } from '../../../cli/dev/origin.ts'
-import type { FetchOptions } from '../../../dev/stack.ts'
 import type { PolicyOptions } from '../../../src/core/config/options.ts'
+import type { FetchOptions } from '../../../tools/stack.ts'
 import { apiTokens } from '../../support/api-stack.ts'
 import { useGateway } from '../../support/gateway.ts'
 

@@ -1,7 +1,7 @@
-import { startFaults } from 'sluice-fault-proxy'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { bodies } from '../../../src/features/bodies/index.ts'
 import { type OutboundOptions, outbound } from '../../../src/outbound/index.ts'
+import { startFaults } from '../../support/fault-proxy/index.ts'
 import { otherSide, useOutbound } from '../../support/outbound.ts'
 
 const stack = useOutbound()

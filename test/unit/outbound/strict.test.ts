@@ -1,9 +1,9 @@
 /** A law: several processes and a strict other side, by a virtual time. */
 import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
-import { replaceTime, runBy, VirtualTime } from '../../../dev/differential/time.ts'
 import { OutboundError, outbound } from '../../../src/outbound/index.ts'
 import { durableObjects } from '../../../src/stores/durable-objects/index.ts'
+import { replaceTime, runBy, VirtualTime } from '../../../tools/differential/time.ts'
 import { isLong } from '../../support/long.ts'
 import { memoryObjects } from '../../support/memory-objects.ts'
 

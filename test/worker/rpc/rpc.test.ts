@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { Miniflare } from 'miniflare'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { bundle } from '../../../cli/project/bundle.ts'
-import { compatibilityDate } from '../../../dev/build.ts'
+import { compatibilityDate } from '../../../tools/build.ts'
 import { useDatabase } from '../../support/database.ts'
 
 const database = useDatabase()

@@ -120,7 +120,7 @@ export const accept: v.OptionalSchema<
   [],
 )
 
-/** A schema that the JSON Schema generator (dev/openapi) reads as the result of `shape`, because it supports only valibot's own kinds. */
+/** A schema that the JSON Schema generator (tools/openapi) reads as the result of `shape`, because it supports only valibot's own kinds. */
 const described = <I, O>(
   schema: v.GenericSchema<I, O>,
   shape: () => unknown,

@@ -90,7 +90,7 @@ describe('the key set of an issuer', () => {
     ['of a key of another type', { kid: 'ec' }],
     ['of an unknown key', { kid: 'third' }],
     ['that is empty', { kid: '' }],
-    ['that is a path', { kid: '../../../dev/null' }],
+    ['that is a path', { kid: '../../../tools/null' }],
     ['that is __proto__', { kid: '__proto__' }],
     ['that is a number', { kid: 0 }],
     ['that is null', { kid: null }],

@@ -1,0 +1,65 @@
+/** The line of one request, as a reader follows it: how often it changes the room. */
+import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+import { roomOf } from '../../tools/imports.ts'
+import type { Step } from '../support/walk.ts'
+
+/** Rooms of values and helpers, which each room may call. */
+const HELPERS = ['core/base']
+
+test('One allowed request of the middleware changes the room at most 14 times.', async () => {
+  const args = ['--import', './tools/node-version.mjs', 'test/support/walk.ts']
+  const { stdout } = await promisify(execFile)(process.execPath, args)
+  const { body, steps } = JSON.parse(stdout) as { body: string; steps: Step[] }
+  expect(body).toBe('passed')
+  const rooms = steps.map(({ file }) => roomOf(file)).filter((room) => !HELPERS.includes(room))
+  const visits = rooms.filter((room, index) => room !== rooms[index - 1])
+  expect(visits).toContain('core/connection')
+  expect(visits.length - 1, visits.join(' > ')).toBeLessThanOrEqual(14)
+  const files = new Set(steps.map(({ file }) => file)).size
+  console.info(`${visits.join(' > ')}: ${files} files, ${steps.length} calls`)
+})
+
+/** The types that one limit has on its way through src, with the file that declares each. A state of a store also says who has answered. */
+const NAMES: Record<string, string> = {
+  Policy: 'config/schema/policy',
+  Match: 'program/match',
+  PolicyLimit: 'decide/limit',
+  Limit: 'connection/store',
+  Terms: 'connection/store',
+  CompiledLimit: 'connection/upstash/compile',
+  QuotaState: 'base/decision',
+  LimitState: 'base/decision',
+}
+
+/** The rooms and files of the way. A type of them that has the word for a limit, a quota or its state is one of the names. */
+const WAY = [
+  ...new Set(Object.values(NAMES)),
+  'connection/algorithms/algorithm',
+  'connection/upstash/reply',
+  'base/field-set',
+]
+/** Types of these files that are no such name, and why. */
+const OTHER_TYPES: Record<string, string> = {
+  StoreState: 'QuotaState, with who has answered',
+  QuotaTerms: 'the part of Terms that the arithmetic needs',
+  QuotaAlgorithm: 'a function',
+  State: 'the numbers in the record',
+  LimitStatus: 'an answer of the API',
+  NameValues: 'a function',
+}
+
+test('One limit has at most 8 names on its way.', async () => {
+  const found = new Set<string>()
+  for (const file of WAY) {
+    const text = await readFile(`src/core/${file}.ts`, 'utf8')
+    for (const [, name] of text.matchAll(/^(?:export )?(?:interface|type) (\w+)/gm))
+      if (/(?:Limit|Quota|State|Match|Policy|Terms|Outcome|Values)$|^(?:Limit|Quota)/.test(name!))
+        found.add(name!)
+  }
+  const names = [...found].filter((name) => !(name in OTHER_TYPES))
+  expect(names.sort()).toEqual(Object.keys(NAMES).sort())
+  expect(names.length).toBeLessThanOrEqual(8)
+})
