@@ -1,11 +1,11 @@
 import { ConfigError } from '../../src/core/base/errors.ts'
 import type { Finding } from '../../src/core/config/findings.ts'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
-import { heldTexts } from '../../src/lint/expect/held.ts'
 import { lintApp, lintWorker, problemsOf } from '../../src/lint/lint.ts'
 import type { Host } from '../project/hosts.ts'
 import { loadConfig, placed } from '../project/load-config.ts'
 import { readBindings } from '../project/wrangler-config.ts'
+import { heldTexts } from './held.ts'
 import type { Details } from './run.ts'
 
 /**

@@ -1,27 +1,25 @@
 /** What to write instead of the options of other rate limiters, and of values as they write them. */
 
+/** @param byNames what to write instead of the names of a group, which are separated by spaces */
+const hints = (byNames: Record<string, string>): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(byNames).flatMap(([names, hint]) =>
+      names.split(' ').map((name) => [name, hint]),
+    ),
+  )
+
 /** Options of express-rate-limit, hono-rate-limiter, rate-limiter-flexible, @upstash/ratelimit, Nest, Fastify, nginx and Cloudflare. */
-const inPolicy: Record<string, string> = {
-  max: 'Write limit: the units in a window',
-  maxRequests: 'Write limit: the units in a window',
-  points: 'Write limit: the units in a window',
-  requests: 'Write limit: the units in a window',
-  requests_per_period: 'Write limit: the units in a window',
-  tokens: 'Write limit: the units in a window',
-  maxTokens: "Write burst, with algorithm: 'token-bucket'",
-  capacity: "Write burst, with algorithm: 'token-bucket'",
+const inPolicy = hints({
+  'max maxRequests points requests requests_per_period tokens':
+    'Write limit: the units in a window',
+  'maxTokens capacity': "Write burst, with algorithm: 'token-bucket'",
   refillRate: "Write limit and window, with algorithm: 'token-bucket'",
   rate: "Write limit and window, such as limit: 10, window: '1s'",
-  windowMs: "Write window: '1m', or a number of milliseconds",
+  'windowMs timeWindow interval ttl': "Write window: '1m', or a number of milliseconds",
   duration: "Write window: '1m'. A number without a unit is in milliseconds, and not in seconds",
-  timeWindow: "Write window: '1m', or a number of milliseconds",
-  interval: "Write window: '1m', or a number of milliseconds",
   period: "Write window: '1m'. A number without a unit is in milliseconds",
-  ttl: "Write window: '1m', or a number of milliseconds",
-  keyGenerator: "Write key: 'ip', another key part, or in an app a function",
-  keyPrefix: 'Write namespace beside policies',
-  prefix: 'Write namespace beside policies',
-  identifier: "Write key: 'ip', another key part, or in an app a function",
+  'keyGenerator identifier': "Write key: 'ip', another key part, or in an app a function",
+  'keyPrefix prefix': 'Write namespace beside policies',
   limiter: "Write algorithm: 'sliding-window', limit and window",
   path: "Write match: { path: '/api/*' }",
   method: "Write match: { method: 'POST' }",
@@ -30,8 +28,7 @@ const inPolicy: Record<string, string> = {
   skipSuccessfulRequests: "Write countOnly: '400-599'",
   skipFailedRequests: "Write countOnly: '100-399'",
   requestWasSuccessful: 'Write countOnly with the statuses that count',
-  blockDuration: "Write penalty: { after: 3, within: '1m', ban: '1h' }",
-  mitigation_timeout: "Write penalty: { after: 3, within: '1m', ban: '1h' }",
+  'blockDuration mitigation_timeout': "Write penalty: { after: 3, within: '1m', ban: '1h' }",
   handler: 'Write refusal: { status, body, headers }, or in an app a function',
   message: 'Write refusal: { body: { text: … } }',
   statusCode: 'Write refusal: { status: … }',
@@ -39,33 +36,22 @@ const inPolicy: Record<string, string> = {
   dryRun: "Write mode: 'shadow'",
   passOnStoreError: "Write onStoreError: 'allow'",
   timeout: 'Write deadline',
-}
+})
 
-const inConfig: Record<string, string> = {
-  policy: 'Write policies: a list of policies',
-  rules: 'Write policies: a list of policies',
-  limits: 'Write policies: a list of policies',
-  limit: "Write policies: [{ name: 'per-ip', limit: 100, window: '1m' }]",
-  max: "Write policies: [{ name: 'per-ip', limit: 100, window: '1m' }]",
-  window: "Write policies: [{ name: 'per-ip', limit: 100, window: '1m' }]",
-  windowMs: "Write policies: [{ name: 'per-ip', limit: 100, window: '1m' }]",
-  points: "Write policies: [{ name: 'per-ip', limit: 100, window: '1m' }]",
-  duration: "Write policies: [{ name: 'per-ip', limit: 100, window: '1m' }]",
+const inConfig = hints({
+  'policy rules limits': 'Write policies: a list of policies',
+  'limit max window windowMs points duration':
+    "Write policies: [{ name: 'per-ip', limit: 100, window: '1m' }]",
   keyGenerator: "Write key: 'ip' in a policy, another key part, or in an app a function",
   key: "Write key: 'ip' in a policy, or another key part",
   match: 'Write match in a policy',
   standardHeaders: "Write headers: 'draft-11', 'draft-7', 'draft-6' or 'off'",
   legacyHeaders: "Write headers: { prefix: 'X-RateLimit-', reset: 'epoch' }",
-  skip: 'Write allow: the requests that no policy limits',
-  allowList: 'Write allow: the requests that no policy limits',
-  whitelist: 'Write allow: the requests that no policy limits',
-  blacklist: 'Write deny: the requests that get 403',
-  denyList: 'Write deny: the requests that get 403',
-  prefix: 'Write namespace',
-  keyPrefix: 'Write namespace',
+  'skip allowList whitelist': 'Write allow: the requests that no policy limits',
+  'blacklist denyList': 'Write deny: the requests that get 403',
+  'prefix keyPrefix': 'Write namespace',
   shards: 'Write use: [cluster()] with a Redis Cluster, or store: durableObjects()',
-  redis: "Write store: upstash(redis), with import { upstash } from 'sluice/upstash'",
-  client: "Write store: upstash(redis), with import { upstash } from 'sluice/upstash'",
+  'redis client': "Write store: upstash(redis), with import { upstash } from 'sluice/upstash'",
   ephemeralCache: 'Write denialCache: true or false',
   analytics: "Write use: [observe({ to: 'log' })], with import { observe } from 'sluice/features'",
   timeout: 'Write deadline',
@@ -73,7 +59,7 @@ const inConfig: Record<string, string> = {
   handler: 'Write refusal: { status, body, headers }, or in an app a function',
   message: 'Write refusal: { body: { text: … } }',
   statusCode: 'Write refusal: { status: … }',
-}
+})
 
 const hintIn = (names: Record<string, string>, name: string) =>
   Object.hasOwn(names, name) ? `${names[name]}.` : ''

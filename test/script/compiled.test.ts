@@ -1,9 +1,9 @@
 /** Compiled scripts decide as the general script does. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { script } from '../../cli/replay/decide/script-parts.ts'
 import type { StoreRequest } from '../../src/core/connection/store.ts'
 import { compiledCalls } from '../../src/core/connection/upstash/sets.ts'
-import { script } from '../../src/features/script-parts.ts'
 import { encode } from '../support/coding.ts'
 import { type Ran, runnerOf } from '../support/compare-scripts.ts'
 import { drawCases } from '../support/compiled-cases.ts'

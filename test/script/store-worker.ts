@@ -1,9 +1,10 @@
 /** A Worker that only has the store. It decides the requests in the body of a POST, and at `/shared` it batches them. */
+
+import { allParts } from '../../cli/replay/decide/script-parts.ts'
 import { connect } from '../../src/core/connection/connection.ts'
 import { withDeadline } from '../../src/core/connection/deadline.ts'
 import type { Store } from '../../src/core/connection/store.ts'
 import { createUpstashStore } from '../../src/core/connection/upstash/upstash.ts'
-import { allParts } from '../../src/features/script-parts.ts'
 
 const deadlineMs = 20_000
 let stores: Record<string, Store> | undefined

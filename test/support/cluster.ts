@@ -1,6 +1,7 @@
 /** A Redis Cluster of six nodes behind a bridge, and stores in front of it. */
 import { type Bridge, startBridge } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll } from 'vitest'
+import { allParts } from '../../cli/replay/decide/script-parts.ts'
 import { type Admin, startAdmin } from '../../packages/upstash-bridge/test/cluster-admin.ts'
 import type { StoreError } from '../../src/core/base/errors.ts'
 import { connect } from '../../src/core/connection/connection.ts'
@@ -15,7 +16,6 @@ import { createLocalStore } from '../../src/core/fallback/local.ts'
 import { bySlot, createCluster } from '../../src/features/cluster/cluster.ts'
 import { slotOf } from '../../src/features/cluster/slot.ts'
 import { withLeases } from '../../src/features/leases/leases.ts'
-import { allParts } from '../../src/features/script-parts.ts'
 import { newSubject } from './subjects.ts'
 
 /**

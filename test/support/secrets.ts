@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
+import { script } from '../../cli/replay/decide/script-parts.ts'
 import { hashedSubjects } from '../../src/core/decide/subject.ts'
-import { script } from '../../src/features/script-parts.ts'
 
 /** Secrets that tests plant in requests and variables. They must not appear in any output. */
 export const secrets = {

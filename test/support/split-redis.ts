@@ -1,11 +1,11 @@
 /** A split store over three databases of one Redis. Each has another token. */
 import { type Bridge, type RunningRedis, startBridge } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll } from 'vitest'
+import { allParts } from '../../cli/replay/decide/script-parts.ts'
 import type { Fallback } from '../../src/core/base/decision.ts'
 import type { StoreError } from '../../src/core/base/errors.ts'
 import type { Limit, Store, StoreReply, StoreRequest } from '../../src/core/connection/store.ts'
 import { createUpstashStore } from '../../src/core/connection/upstash/upstash.ts'
-import { allParts } from '../../src/features/script-parts.ts'
 import { borrowRedis } from './borrow-redis.ts'
 import { partOf, splitOver } from './split-store.ts'
 import { newSubject } from './subjects.ts'

@@ -1,7 +1,7 @@
+import { allParts } from '../../cli/replay/decide/script-parts.ts'
 import type { CommandAnswer } from '../../src/core/base/commands.ts'
 import type { Limit, StoreReply, StoreRequest, Terms } from '../../src/core/connection/store.ts'
 import { createUpstashStore } from '../../src/core/connection/upstash/upstash.ts'
-import { allParts } from '../../src/features/script-parts.ts'
 import type { Server } from './server.ts'
 
 export type WaitTerms = Omit<Terms, 'localShare'>

@@ -413,14 +413,14 @@ export const matchMutants: Mutant[] = [
 
   lru(
     'evicts an entry that just fits',
-    'while (this.#size > maxSize)',
-    'while (this.#size >= maxSize)',
+    'if (this.#size <= maxSize) break',
+    'if (this.#size < maxSize) break',
     'lru',
   ),
   lru(
-    'evicts the newest entry',
-    'const oldest = this.#ends.newer',
-    'const oldest = this.#ends.older',
+    'evicts the entry that was used last',
+    'if (value !== undefined && this.#entries.delete(key)) this.#entries.set(key, value)',
+    '',
     'lru',
   ),
 

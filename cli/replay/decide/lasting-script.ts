@@ -1,4 +1,4 @@
-import { script } from '../../../src/features/script-parts.ts'
+import { script } from './script-parts.ts'
 
 /**
  * The script with a day of additional TTL. Redis expires keys by its own clock, and a second of virtual time may take minutes by that

@@ -2,8 +2,8 @@
 import type { OwnStore, StoreClient } from '../../../src/core/base/commands.ts'
 import type { Limit, Store, StoreReply, StoreRequest } from '../../../src/core/connection/store.ts'
 import { decideList } from '../../../src/stores/durable-objects/decide.ts'
-import { memoryParts } from '../../../src/stores/durable-objects/memory-parts.ts'
 import { type Bill, billed, commandsOf, nameOf } from './bill.ts'
+import { memoryParts } from './memory-parts.ts'
 
 /** Names the states of a limit by its subject too. One record then holds all subjects, and a request of several is charged at once, as in Redis. */
 function inOneRecord(limit: Limit): Limit {

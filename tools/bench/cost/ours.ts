@@ -1,3 +1,4 @@
+import { script } from '../../../cli/replay/decide/script-parts.ts'
 import { network, parseAddress } from '../../../src/core/base/ip.ts'
 import type { PolicyOptions } from '../../../src/core/config/options.ts'
 import { parseConfig } from '../../../src/core/config/parse.ts'
@@ -5,7 +6,6 @@ import type { StoreRequest } from '../../../src/core/connection/store.ts'
 import { compiledCalls } from '../../../src/core/connection/upstash/sets.ts'
 import { hashedSubjects } from '../../../src/core/decide/subject.ts'
 import { defaultFields } from '../../../src/features/defaults.ts'
-import { script } from '../../../src/features/script-parts.ts'
 import { decode, encode } from '../../../test/support/coding.ts'
 import { type Contender, LIMIT, type Question, WINDOW_MS } from './contender.ts'
 

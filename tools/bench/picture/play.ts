@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import { script } from '../../../cli/replay/decide/script-parts.ts'
 import type { Policy } from '../../../src/core/config/parse.ts'
 import type { StoreState } from '../../../src/core/connection/store.ts'
-import { script } from '../../../src/features/script-parts.ts'
 import { decode, encode } from '../../../test/support/coding.ts'
 import type { BenchServer } from '../server.ts'
 

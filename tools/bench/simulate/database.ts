@@ -1,10 +1,10 @@
 import { SLOTS, slotOf } from 'sluice-upstash-bridge'
 import { lastingScript } from '../../../cli/replay/decide/lasting-script.ts'
+import { codec } from '../../../cli/replay/decide/script-parts.ts'
 import { StoreError } from '../../../src/core/base/errors.ts'
 import type { Store, StoreRequest } from '../../../src/core/connection/store.ts'
 import { callOf, divided, pack, replyOf } from '../../../src/core/connection/upstash/pack.ts'
 import { keysOf } from '../../../src/core/connection/upstash/script.ts'
-import { codec } from '../../../src/features/script-parts.ts'
 import type { BenchServer } from '../server.ts'
 import type { VirtualTime } from './time.ts'
 

@@ -1,10 +1,10 @@
 /** Which calls a compiled script decides, and what they send. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { script } from '../../../../cli/replay/decide/script-parts.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import type { Limit, StoreRequest, Terms } from '../../../../src/core/connection/store.ts'
 import { compiledCalls } from '../../../../src/core/connection/upstash/sets.ts'
-import { script } from '../../../../src/features/script-parts.ts'
 import { anyText } from '../../../support/any-text.ts'
 import { policy } from '../../../support/many-lists.ts'
 

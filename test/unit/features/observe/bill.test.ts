@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { createClient } from 'redis'
 import { describe, expect, test } from 'vitest'
+import { allParts } from '../../../../cli/replay/decide/script-parts.ts'
 import type { PolicyOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import type {
@@ -18,7 +19,6 @@ import {
 } from '../../../../src/core/connection/upstash/upstash.ts'
 import { defaultFields } from '../../../../src/features/defaults.ts'
 import { beginCall } from '../../../../src/features/observe/measure.ts'
-import { allParts } from '../../../../src/features/script-parts.ts'
 import { anyLimits } from '../../../support/any-limits.ts'
 import { useDatabase } from '../../../support/database.ts'
 import { isLong } from '../../../support/long.ts'

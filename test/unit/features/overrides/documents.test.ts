@@ -1,5 +1,6 @@
 /** Limits of operators that are changed at the same time, on a real Redis. */
 import { expect, test } from 'vitest'
+import { allParts } from '../../../../cli/replay/decide/script-parts.ts'
 import { credentialsOf } from '../../../../src/core/base/bindings.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import type { Store } from '../../../../src/core/connection/store.ts'
@@ -9,7 +10,6 @@ import { operate } from '../../../../src/core/decide/operate.ts'
 import type { LimiterParts } from '../../../../src/core/decide/question.ts'
 import { changeLimit, listLimits } from '../../../../src/features/overrides/documents.ts'
 import { overrides } from '../../../../src/features/overrides/index.ts'
-import { allParts } from '../../../../src/features/script-parts.ts'
 import { useDatabase } from '../../../support/database.ts'
 
 const { env } = useDatabase()

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { memoryParts } from '../../../../site/playground/engine/memory-parts.ts'
 import type { Limit, StoreRequest, Terms } from '../../../../src/core/connection/store.ts'
 import {
   AHEAD_MS,
@@ -9,7 +10,6 @@ import {
   STEP,
 } from '../../../../src/stores/durable-objects/ahead.ts'
 import { decideList } from '../../../../src/stores/durable-objects/decide.ts'
-import { memoryParts } from '../../../../src/stores/durable-objects/memory-parts.ts'
 import type { Record } from '../../../../src/stores/durable-objects/record.ts'
 
 const windowMs = 6000

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
+import { memoryParts } from '../../../../site/playground/engine/memory-parts.ts'
 import type { StoreRequest } from '../../../../src/core/connection/store.ts'
 import { decideList } from '../../../../src/stores/durable-objects/decide.ts'
-import { memoryParts } from '../../../../src/stores/durable-objects/memory-parts.ts'
 import { policyOf, start } from '../../../support/ask.ts'
 import { law, lawRuns } from '../../../support/law.ts'
 import { formatCalls, runOnOracle } from '../../../support/run-on-oracle.ts'

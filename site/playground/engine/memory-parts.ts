@@ -1,4 +1,4 @@
-import type { Parts, Slots } from './record.ts'
+import type { Parts, Slots } from '../../../src/stores/durable-objects/record.ts'
 
 /** The parts of a subject in memory. */
 export function memoryParts(): Parts {

@@ -1,10 +1,10 @@
 /** What an expectation that holds rests on, in words. */
 
-import { spanText } from '../../core/base/duration.ts'
-import type { Config, Policy } from '../../core/config/parse.ts'
-import type { Facts } from '../facts.ts'
-import { checkExpectations, type HeldExpectation } from './expectations.ts'
-import { titleOf } from './text.ts'
+import { spanText } from '../../src/core/base/duration.ts'
+import type { Config, Policy } from '../../src/core/config/parse.ts'
+import { checkExpectations, type HeldExpectation } from '../../src/lint/expect/expectations.ts'
+import { titleOf } from '../../src/lint/expect/text.ts'
+import type { Facts } from '../../src/lint/facts.ts'
 
 /** One line for each expectation that holds. None if the expectations do not parse. */
 export const heldTexts = (facts: Facts): string[] =>
