@@ -65,7 +65,6 @@ export class DecidedRequest implements CheckedRequest {
   declare readonly passes: boolean
   declare readonly isRead: boolean
 
-  /** Reports the decision. */
   constructor(circumstances: Circumstances, matched: Matched, outcome: Outcome) {
     const { limiter, parts, view, verified } = circumstances
     const { decision } = outcome

@@ -112,7 +112,6 @@ export interface Limiter {
 /** The stages that several features may have. */
 const SHARED = ['endpoints', 'handlers', 'lua']
 
-/** The features of a configuration, and those that its host has by default. */
 export const featuresOf = ({ use }: Pick<Config, 'use'>, byDefault: readonly Feature[] = []) => {
   // `parseConfig` has checked that each one has `compile`. Its type does not name stages, which know the type of the configuration.
   const used = use as readonly Feature[]

@@ -24,7 +24,6 @@ export interface Listed extends ListEntry {
   policies?: string[] | undefined
 }
 
-/** Finds one kind of mistake in a list entry. */
 export type ListRule = (entry: Listed) => Found | Found[]
 
 /** Finds one kind of mistake in the rest of the configuration. */

@@ -8,7 +8,6 @@ const METHODS =
     ' ',
   )
 
-/** The values of one value or a list, each with its path. */
 const withPaths = (value: unknown, at: string): [unknown, string][] =>
   Array.isArray(value) ? value.map((item, index) => [item, `${at}[${index}]`]) : [[value, at]]
 

@@ -19,7 +19,6 @@ export async function readBytes(
   return joined(chunks)
 }
 
-/** Joins the chunks of a body. */
 export function joined(chunks: Uint8Array[]): Uint8Array {
   const bytes = new Uint8Array(chunks.reduce((size, { length }) => size + length, 0))
   let offset = 0

@@ -1,6 +1,5 @@
 import type { Decision } from './decision.ts'
 
-/** A set of rate limit fields. */
 export interface FieldSet {
   names: readonly string[]
   /** Returns the fields for a decision, and the remaining units that they report; `undefined` if the decision has no limit to report. */

@@ -104,7 +104,6 @@ export function network(address: Address, v4: number, v6: number): string {
 const mask = (bits: number, index: number) =>
   0xff & (0xff << (8 - Math.min(8, Math.max(0, bits - index * 8))))
 
-/** The first and the last address of a network. */
 type Range = [first: Address, last: Address]
 
 /**

@@ -17,7 +17,6 @@ export class LruCache<T> {
     this.#options = { maxSize, sizeOf, onEvict }
   }
 
-  /** The number of entries. */
   get count(): number {
     return this.#entries.size
   }

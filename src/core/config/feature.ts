@@ -3,7 +3,6 @@ import type { Policy } from './schema/policy.ts'
 import type { Refusal } from './schema/refusal.ts'
 import type { AddProblem } from './schema/shapes.ts'
 
-/** What a feature adds to a configuration. */
 export interface FeatureFields {
   /** The function that makes it, such as `leases`. A configuration has each name once. */
   readonly name: string
@@ -57,7 +56,6 @@ export const isUsed = (
   uses: (policy: Policy) => unknown,
 ): boolean => live !== undefined || policies.some(uses)
 
-/** True if a feature of a configuration reads the bodies of requests. */
 export const readsBodies = ({
   use = [],
 }: {

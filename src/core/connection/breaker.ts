@@ -25,12 +25,10 @@ export interface BreakerOptions {
 /** A call with more limits than this may be slow although the store is healthy, so its duration is not watched. */
 const MAX_ROWS = 128
 
-/** A call that has begun. */
 export interface BegunCall {
   /** When its caller stops waiting, ms since the epoch. */
   until: number
   isOver: boolean
-  /** Ends it, with its reply or its error. */
   end: (reply: unknown) => void
 }
 

@@ -6,7 +6,6 @@ import type { Pack } from './upstash/pack.ts'
 /** The reply of a script to one call, or an error. reply.ts checks its form. */
 export type ScriptAnswer = string | StoreError
 
-/** A call in flight. */
 export interface CallInFlight {
   call: StoreCall
   /**

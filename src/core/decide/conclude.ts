@@ -6,7 +6,6 @@ import { bindingOf, limitStates, longer, type PolicyLimit } from './limit.ts'
 import type { Outcome, Pending } from './question.ts'
 import { type Charges, chargeOf } from './settle.ts'
 
-/** The outcome of a reply. */
 export function conclude(pending: Pending, reply: StoreReply): Outcome {
   const { limits, requests, slot, mode, settles } = pending
   const states = requests.length === 1 ? reply.states[0]! : statesOf(pending, reply.states)

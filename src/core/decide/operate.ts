@@ -22,7 +22,6 @@ export interface Statuses {
   replayed: boolean
 }
 
-/** A refund of the units of one request. */
 export interface RefundQuestion extends Pick<Question, 'matched' | 'slot'> {
   /** When the units were charged, ms since the epoch. */
   decidedAt?: number | undefined

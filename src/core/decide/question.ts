@@ -14,7 +14,6 @@ import type { NameSubject } from './subject.ts'
 
 export type { Idempotency } from '../connection/store.ts'
 
-/** The parts that a limiter uses to decide. */
 export interface LimiterParts extends Naming {
   /** Answers calls with the option `fallback` also if the database does not: see fallback.ts. */
   store: Store
@@ -46,7 +45,6 @@ export interface Waiting {
   wake(limits: readonly Limit[]): void
 }
 
-/** A request that may wait. */
 export interface WaitingRequest {
   /** Its place in the lines of its limits. Each call of the store needs it. */
   ticket: Ticket
@@ -57,7 +55,6 @@ export interface WaitingRequest {
   wait(first: StoreAnswer, again: (n: number) => Promise<StoreAnswer>): Outcome | Promise<Outcome>
 }
 
-/** The answer of the store to a question. */
 export interface StoreAnswer {
   reply: StoreReply
   outcome: Outcome

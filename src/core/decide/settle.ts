@@ -13,7 +13,6 @@ import {
 } from '../connection/store.ts'
 import type { PolicyLimit } from './limit.ts'
 
-/** A charge that may be refunded. */
 export interface Charge {
   /** By the store's clock, ms since the epoch. A refund carries this time, so that units that have expired since are not refunded. */
   decidedAt: number
@@ -54,7 +53,6 @@ export type ResponseHead = Pick<Response, 'status' | 'headers'>
 /** True if the limit has slots. They are released after the end of the response body. */
 export const holdsSlots = ({ policy }: PolicyLimit): boolean => policy.algorithm === 'concurrency'
 
-/** True if the cost of a policy is in the body of the response. */
 export const readsBody = ({ cost }: Policy): boolean => cost.usage !== undefined
 
 /** Takes further units while the response runs, and adds their charge to those that are settled. */

@@ -224,7 +224,6 @@ export function withFallback(
 
 const isAllowed = ({ allowed }: StoreState) => allowed
 
-/** The fallback of an enforced limit. */
 function fallbackOf({ terms }: Limit, isLocal: boolean): Fallback | undefined {
   if (terms.mode !== 'enforce') return undefined
   return isLocal ? 'local' : terms.onStoreError

@@ -35,7 +35,6 @@ function isNewer(
   return state.allowed
 }
 
-/** A limit after its charge. */
 interface ChargedLimit {
   key: string
   state: State

@@ -122,7 +122,6 @@ export interface Compiled<View = RequestView> {
   isCertain: (view: View) => boolean
 }
 
-/** Compiles rules, each with a condition. */
 export const compileRules = <Rule extends { condition: Condition }>(
   rules: Rule[],
   options: { caseSensitivePaths: boolean },

@@ -18,7 +18,6 @@ export type KeyValue = string | number
 /** The values of a policy's key, in the order of its parts. `null` is a missing part. A key of one part may be a single value. */
 export type KeyValues = KeyValue | (KeyValue | null)[]
 
-/** The policy with a name. */
 export const policyOf = (
   { config }: { config: Pick<Config, 'policies'> },
   name: string,

@@ -134,7 +134,6 @@ function networkKey(
   }
 }
 
-/** Reads the network as a part of a key. */
 function networkReader(part: NetworkPart): Read {
   const read = networkKey(part, labelOf)
   return (view) => read(view)[0]![1]

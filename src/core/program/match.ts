@@ -25,7 +25,6 @@ export interface Match {
   partitionKey: Part[]
   /** The values that a policy with `distinct` counts, each once. */
   distinct?: Part[]
-  /** Cost in units. */
   cost: number
   /** The units that the request must leave free. Absent if it may use the whole quota. */
   floor?: number

@@ -3,7 +3,6 @@ import type { Config, Policy } from '../config/parse.ts'
 import type { RequestView } from '../request/view.ts'
 import type { KeyReaders } from './key.ts'
 
-/** Returns the policy in the size of a request. */
 export type SizeOf = (view: RequestView) => Soon<Policy>
 
 /** Compiles the sizes of a policy by the plan of a request. `undefined` for a policy without plans. */

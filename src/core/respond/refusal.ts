@@ -38,7 +38,6 @@ export type ErrorWriter = (
   problem: Record<string, unknown>,
 ) => Promise<ErrorBody>
 
-/** The stages that write refusals. */
 export interface RefusalStages {
   /** Changes the waits that a refused client is told. No wait may be shorter. */
   told?: (refused: Decision) => Decision

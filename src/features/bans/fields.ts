@@ -1,4 +1,3 @@
-/** The fields of a policy that `bans()` adds. */
 import * as v from 'valibot'
 import { tagOf } from '../../core/base/tag.ts'
 import { MAX_UNITS } from '../../core/base/units.ts'

@@ -64,7 +64,6 @@ export async function describeEach(
   return mapped(instead, (one) => ({ ...one, cost: Math.max(one.cost, cost) }))
 }
 
-/** Changes the matches of a result. */
 function mapped(result: Described, change: (one: Match) => Match): Described {
   if (Array.isArray(result)) return result.map(change)
   return isMatch(result) ? change(result) : result

@@ -18,7 +18,6 @@ export type GraphqlCost = (request: { query?: unknown; variables?: unknown }) =>
 /** Most pairs of a document and variables whose cost is computed. */
 const MAX_READINGS = 16
 
-/** Matchers of the values of a condition. */
 const matchers = new WeakMap<object, ((text: string) => boolean)[]>()
 
 function matchersOf(values: string[]) {

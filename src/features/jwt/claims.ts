@@ -78,7 +78,6 @@ export function createClaims(
   })
 }
 
-/** The source of the keys that verify tokens. */
 interface VerificationKeys {
   keys(alg: string, kid: string | undefined, view: TokenView): Promise<(CryptoKey | Uint8Array)[]>
   /** Called if none of the keys verifies a token. */

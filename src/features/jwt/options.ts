@@ -1,4 +1,3 @@
-/** The options of `jwt()`. */
 import * as v from 'valibot'
 import { ConfigError } from '../../core/base/errors.ts'
 import { checked, withoutSecret } from '../../core/config/schema/checked.ts'

@@ -1,4 +1,3 @@
-/** The fields of a policy that `leases()` adds. */
 import * as v from 'valibot'
 import {
   duration,

@@ -64,7 +64,6 @@ export const unitsInFlight = (quota: LeasedQuota, now: number): number =>
 export const mayGetMore = (quota: LeasedQuota, now: number): boolean =>
   quota.lease.has(1, now) || callsInFlight(quota, now).length > 0
 
-/** True if all limits have a lease. */
 export const areLeased = (requests: StoreRequest[], quotas: LeasedLimits): boolean =>
   requests.every(({ limits }) => limits.every((limit) => quotas.has(limit)))
 

@@ -34,7 +34,6 @@ const merged = (some: Units, others: Units): Units => ({
   decidedAt: Math.min(some.decidedAt, others.decidedAt),
 })
 
-/** The reply of the store for one limit. */
 export interface LimitReply {
   state: QuotaState
   /** The time of the decision by the store's clock, ms since the epoch. */

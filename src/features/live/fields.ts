@@ -1,4 +1,3 @@
-/** The field of a configuration that `live()` adds. */
 import * as v from 'valibot'
 import {
   duration,

@@ -10,7 +10,6 @@ const MAX_MESSAGE = 2_000
 
 export interface LiveParts<T> {
   live: Live
-  /** The value without a document. */
   fallback: T
   /** Makes the value of a document. @throws {ConfigError} */
   compile: (document: unknown) => T

@@ -1,4 +1,3 @@
-/** The event of a decision, for operators. */
 import type { Fallback } from '../../core/base/decision.ts'
 import type { DecidedBy } from '../../core/decide/observer.ts'
 

@@ -1,4 +1,3 @@
-/** The options of `observe()`. */
 import * as v from 'valibot'
 import { ConfigError } from '../../core/base/errors.ts'
 import { checked } from '../../core/config/schema/checked.ts'
@@ -94,7 +93,6 @@ const options = object(fields, ({ webhook, subjects }, problem) => {
   }
 })
 
-/** The parsed options of `observe()`. */
 export type ObserveSettings = v.InferOutput<typeof options>
 
 /** @throws {ConfigError} lists every problem: path, expected, got */

@@ -35,7 +35,6 @@ export interface Histogram {
   sum: number
 }
 
-/** The calls to the store. */
 export interface StoreUsage {
   /** HTTP requests, including refunds, releases and failed ones. */
   calls: number

@@ -1,4 +1,3 @@
-/** The fields of a policy that `overrides()` adds. */
 import * as v from 'valibot'
 import { flag } from '../../core/config/schema/shapes.ts'
 

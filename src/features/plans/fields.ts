@@ -1,4 +1,3 @@
-/** The fields that `plans()` adds. */
 import * as v from 'valibot'
 import { units } from '../../core/config/schema/limit.ts'
 import type { PlanSource } from '../../core/config/schema/plan.ts'

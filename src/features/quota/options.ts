@@ -1,4 +1,3 @@
-/** The options of `quota()`. */
 import * as v from 'valibot'
 import { ConfigError } from '../../core/base/errors.ts'
 import { checked } from '../../core/config/schema/checked.ts'

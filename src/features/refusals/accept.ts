@@ -1,4 +1,3 @@
-/** The media type of each kind of body. */
 export const mediaTypes = { json: 'application/json', text: 'text/plain', html: 'text/html' }
 export type BodyKind = keyof typeof mediaTypes
 

@@ -3,7 +3,6 @@ import type { FeatureDeclaration } from '../../core/config/feature.ts'
 import { refusalFields } from '../../core/config/schema/refusal-fields.ts'
 import { isObject } from '../../core/config/schema/shapes.ts'
 
-/** Reports each problem of the refusals of a configuration and of its policies. */
 export const checkRefusals: NonNullable<FeatureDeclaration['check']> = (
   { refusal, policies },
   problem,

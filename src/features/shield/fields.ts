@@ -1,4 +1,3 @@
-/** The field of a configuration that `shield()` adds. */
 import * as v from 'valibot'
 import { parseDuration } from '../../core/base/duration.ts'
 import { type Key, type KeyPart, key } from '../../core/config/schema/key.ts'

@@ -1,4 +1,3 @@
-/** The fields of a policy that `turns()` adds. */
 import * as v from 'valibot'
 import { duration } from '../../core/config/schema/shapes.ts'
 

@@ -17,7 +17,6 @@ export interface GuestAnswer {
   until: number
 }
 
-/** The place of a request in the room. */
 export interface Guest {
   /** True if the room had no place for it. */
   readonly isFull: boolean
@@ -46,7 +45,6 @@ export interface Arrival {
 
 /** A request is in the room from its first call of the store on. */
 export interface WaitingRoom {
-  /** The number of requests in the room. */
   readonly size: number
   enter(arrival: Arrival): Guest
   /** Lets the first request of each subject ask: units have come back. */

@@ -11,7 +11,6 @@ import { verifiedBy } from './verified.ts'
 export type { VerifyReport } from './report.ts'
 export type { VerifiedDecision } from './verified.ts'
 
-/** The variable with the tokens of the right to verify. */
 const VARIABLE = 'SLUICE_VERIFY_TOKEN'
 
 /**

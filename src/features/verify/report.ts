@@ -26,11 +26,9 @@ export interface VerifyReport {
   count: number
   /** The time of this server, ms since the epoch. */
   now: number
-  /** The fingerprints of the deployed configuration. */
   deployed: Fingerprints
   /** True if live policies have replaced those of the deployment. */
   live: boolean
-  /** The policies in force. */
   policies: { name: string; mode: 'enforce' | 'shadow' }[]
   database: VerifiedDatabase
 }

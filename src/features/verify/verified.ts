@@ -51,7 +51,6 @@ export interface VerifiedDecision {
   forwarded?: Record<string, string>
 }
 
-/** A request with this claim. */
 export function verifiedBy(claim: Claim): Verified {
   const own: Part = ['verify', claim.nonce]
   return {

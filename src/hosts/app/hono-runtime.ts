@@ -12,7 +12,6 @@ interface ServerEnv {
   remoteAddr?: { hostname?: string }
 }
 
-/** The runtime of a request to a Hono app. */
 export function runtimeOf(c: Context): RuntimeContext {
   const { incoming, requestIP, remoteAddr } = (c.env ?? {}) as ServerEnv
   return {

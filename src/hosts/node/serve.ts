@@ -6,7 +6,6 @@ import type { CheckResult, RequestChecker } from '../app/sluice.ts'
 import { bodySource, discard, mayHaveBody } from './body.ts'
 import { type NodeRequest, socketOf, toRequest, type Unreadable } from './incoming.ts'
 
-/** The value of a header in Node. */
 type NodeHeader = string | number | readonly string[] | undefined
 
 /** The parts of Node's `ServerResponse` that the adapters use. */

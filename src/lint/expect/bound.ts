@@ -172,7 +172,6 @@ function plansIn({ key, table }: NonNullable<Policy['plan']>, request: Condition
   return values?.some((text) => text.includes('*')) ? undefined : values
 }
 
-/** The least that a request may cost. */
 function leastCost({ cost }: Policy, request: Condition): number {
   const reached: number[] = []
   for (const { condition, cost: price } of cost.rules) {

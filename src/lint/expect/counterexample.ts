@@ -81,7 +81,6 @@ function compileJudge(expectation: Expectation, config: Config) {
   }
 }
 
-/** Each field of a condition as a condition of its own. */
 const fieldsOf = (condition: Condition): Condition[] =>
   Object.entries(condition).map(([name, value]) => ({ [name]: value }))
 

@@ -17,7 +17,6 @@ export interface HeldExpectation extends Most {
   expectation: Expectation
 }
 
-/** The result of one expectation. */
 export type CheckedExpectation =
   | { held: HeldExpectation; found?: undefined }
   | { held?: undefined; found: Found }
@@ -144,6 +143,5 @@ function gapHint({ bounds }: Example): string {
   }
 }
 
-/** The findings of expectations that fail. */
 export const failedExpectations = (facts: Facts): Found[] =>
   checkExpectations(facts).flatMap(({ found }) => found ?? [])

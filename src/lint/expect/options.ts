@@ -1,4 +1,3 @@
-/** The schema of `expect`. */
 import * as v from 'valibot'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import { type Checked, checked } from '../../core/config/schema/checked.ts'
@@ -23,7 +22,6 @@ const fields = () => ({
   in: duration,
 })
 
-/** One expectation. */
 export const expectation = named<ExpectOptions>()(
   v.pipe(
     object(fields),
@@ -31,7 +29,6 @@ export const expectation = named<ExpectOptions>()(
   ),
 )
 
-/** A parsed expectation. */
 export type Expectation = v.InferOutput<typeof expectation>
 
 const inConfig = object(() => ({ expect: v.optional(list(expectation, 0), []) }))

@@ -39,7 +39,6 @@ export const plainSample: SampleRequest = {
 const runtime = { env: {}, context: undefined, waitUntil: () => {} }
 const readAddress = addressReader('cloudflare')
 
-/** The view that policies have of a sample. */
 export function viewOf(
   sample: SampleRequest,
   config: Pick<Config, 'caseSensitivePaths'>,
@@ -69,7 +68,6 @@ export function viewOf(
 /** Sources of key parts that a sample has in a field of its own. */
 const OWN = ['ip', 'method', 'host', 'path', 'path-parameter', 'country', 'asn', 'ja4', 'global']
 
-/** True if a key part has a value in a sample. */
 export function hasPart(sample: SampleRequest, part: KeyPart): boolean {
   const { source } = part
   if (source === 'header' || source === 'query') return Boolean(sample[source][part.name])
@@ -90,10 +88,8 @@ const withNamed =
     return { ...sample, [field]: value === undefined ? others : { ...others, [name]: value } }
   }
 
-/** A text that a pattern matches. */
 const plain = (pattern: string) => pattern.replaceAll('*', '')
 
-/** A path that a pattern matches. */
 const pathOf = (pattern: string) =>
   normalizePath(pattern.replace(/\/\*$/, '/any').replace(/\/:(\w+)/g, '/$1'))
 

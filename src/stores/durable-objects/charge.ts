@@ -53,7 +53,6 @@ export function owed(limit: Limit, now: number, state: KeptState | undefined): A
   return charged(limit, quota, Math.max(0, Math.min(cost, most - count)), now, state)
 }
 
-/** Refunds the cost of a limit. */
 export function refunded(
   limit: Limit,
   now: number,

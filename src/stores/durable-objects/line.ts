@@ -8,13 +8,10 @@ import type { KeptState } from './record.ts'
 
 /** So long after its turn a request may ask, ms. */
 const GRACE_MS = 500
-/** The most tickets of one line. */
 const MAX_TICKETS = 1_000
 
-/** The place of a request in the line of one limit. */
 export interface Place {
   limit: Limit
-  /** The tag of its ticket. */
   tag: string
   /** When the request came, ms since the epoch. */
   since: number

@@ -14,7 +14,6 @@ import { isAnswer, written } from './wire.ts'
 export interface ObjectOptions {
   /** The binding of the class. Undefined if the Worker has none: then every decision fails with `not-configured`. */
   objects: ObjectNamespace | undefined
-  /** The name of the binding. */
   binding: string
   /** A part of every object's name that separates applications. Defaults to none. */
   namespace?: string | undefined
@@ -65,10 +64,8 @@ export function createObjectStore(options: ObjectOptions): Store {
   }
 }
 
-/** Requires that all limits of a list have one subject. */
 const subjectOf = ([request]: StoreRequest[]) => request!.limits[0]!.subject
 
-/** The store of one subject. */
 function storeOf(subject: string, options: ObjectOptions): Store {
   async function call(lists: StoreRequest[][], { now, idempotency }: StoreOptions = {}) {
     const body = written({ id: crypto.randomUUID(), lists, now, idempotency })

@@ -19,7 +19,6 @@ export interface StoredReply {
   replies: StoreReply[]
 }
 
-/** A row of the storage. */
 interface StoredRow<T> {
   value: T
   /** When the alarm may delete the row, ms since the epoch. */
@@ -32,7 +31,6 @@ interface Change {
   end: number
 }
 
-/** A decision to save. */
 interface Saving {
   /** The time of the decision, ms since the epoch. */
   now: number

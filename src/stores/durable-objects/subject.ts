@@ -29,7 +29,6 @@ export class SluiceSubject {
     ctx.blockConcurrencyWhile(() => this.#parts.readAlarm())
   }
 
-  /** Decides one call. */
   async fetch(request: Request): Promise<Response> {
     const call = (await request.json()) as ObjectCall
     return new Response(this.#answer(call), { headers: { 'Content-Type': 'application/json' } })

@@ -35,13 +35,10 @@ export interface SplitGroup {
   isSplitTake: boolean
 }
 
-/** How a list is sent to the parts. */
 export interface Plan {
-  /** Undefined if the whole list goes to one part. */
   groups: SplitGroup[] | undefined
   /** The parts of the list. */
   parts: number[]
-  /** The list for each of these parts. */
   partLists: StoreRequest[][]
 }
 

@@ -1,10 +1,8 @@
 import * as v from 'valibot'
 import type { ConfigProblem } from '../../base/errors.ts'
 
-/** A schema that parses unknown input into a `T`. */
 export type Schema<T> = v.GenericSchema<unknown, T>
 
-/** The output of a schema, or all problems of the input. */
 export type Checked<T> =
   | { output: T; problems?: undefined }
   | { output?: undefined; problems: ConfigProblem[] }

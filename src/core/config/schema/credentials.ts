@@ -58,7 +58,6 @@ export type ApiKeys = v.InferOutput<typeof apiKeys>
 /** The fields of a condition that need a credential to be verified. */
 export const CREDENTIALS = ['jwt', 'apiKey'] as const
 
-/** True if a parsed condition in a value reads a credential. */
 export const readsCredential = (parsed: unknown, field: (typeof CREDENTIALS)[number]): boolean =>
   contains(parsed, ({ [field]: wanted }) => typeof wanted === 'boolean')
 

@@ -117,7 +117,6 @@ const part: v.GenericSchema<KeySource, KeyPart> = either(
 
 export const key: v.GenericSchema<Key, KeyPart[]> = list(part)
 
-/** A key of one part. */
 export const oneKey: v.GenericSchema<KeySource, KeyPart> = v.pipe(
   key as v.GenericSchema<KeySource, KeyPart[]>,
   v.check((parts) => parts.length === 1, 'a single key part'),

@@ -26,7 +26,6 @@ export const countOnly = list(
   ),
 )
 
-/** Reports whether a response with this status counts. */
 export const counts = (
   { countOnly }: { countOnly?: StatusInterval[] | undefined },
   status: number,

@@ -7,7 +7,6 @@ export type LuaParts = Pick<
   'flag' | 'living' | 'fixed' | 'sliding' | 'bucket' | 'compiled'
 >
 
-/** One limit of a compiled script. */
 export interface CompiledLimit {
   /** `[A-Za-z0-9_-]+` */
   tag: string

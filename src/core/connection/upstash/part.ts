@@ -39,7 +39,6 @@ type WriteOption = (
   place: string,
 ) => string
 
-/** A part of the general script. */
 export interface ScriptPart extends Codec {
   text: string
 }

@@ -21,7 +21,6 @@ import { generalScript } from './script-text.ts'
 import { type CompiledCall, compiledCalls, newScript, type Script } from './sets.ts'
 import { refusal, restSender, toStoreError } from './transport.ts'
 
-/** One database. */
 export interface UpstashDatabase {
   /** `UPSTASH_REDIS_REST_URL` */
   url?: string | undefined

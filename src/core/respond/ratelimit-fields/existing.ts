@@ -7,7 +7,6 @@ export const leastIn = (headers: Headers, ...names: string[]): number =>
     names.flatMap((name) => parseIntegers(headers.get(name) ?? '') ?? []).map(({ value }) => value),
   )
 
-/** The smallest remaining number in the fields of any draft. */
 export function leastOfDrafts(headers: Headers): number {
   const text = headers.get('RateLimit') ?? ''
   const list = parseStrings(text)?.map((member) => parameterOf(member, 'r')) ?? []
