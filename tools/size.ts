@@ -1,6 +1,7 @@
 /** `npm run size`: prints the compressed size of the Worker and of each entry of the package, by package and folder. */
 import { writeFile } from 'node:fs/promises'
 import { readScriptOptions } from '../cli/options.ts'
+import { writeBetween } from './markers.ts'
 import { build } from './package/pack.ts'
 import { bundleOf } from './size/bundle.ts'
 import { growth, kiB, type Recorded, readRecorded, recordedFile } from './size/check.ts'
@@ -16,8 +17,17 @@ package and folder. The share of a part is what the bundle would lose without it
   --only WORD  only bundles whose name contains WORD
   --modules    one line for each module
   --svg FILE   also draw the modules of the last bundle
-  --write      record the figures in tools/size/recorded.json
+  --write      record the figures in tools/size/recorded.json, and write those that README.md shows
   --help       show this text`
+
+const readme = new URL('../README.md', import.meta.url)
+
+/** The bundles that README.md names, and its words for them. */
+const shown = new Map([
+  ['sluice/limits', '`limits`'],
+  ['rateLimiter of sluice', 'the middleware'],
+  ['createGateway of sluice', 'the gateway'],
+])
 
 const options = readScriptOptions(
   {
@@ -31,6 +41,7 @@ const options = readScriptOptions(
 if (options) {
   await build()
   const recorded: Recorded = await readRecorded()
+  const sizes: string[] = []
   const chosen = [workerLimit, ...entryLimits].filter(({ name }) =>
     name.includes(options.only ?? ''),
   )
@@ -38,6 +49,8 @@ if (options) {
     const { name, maxKiB } = limit
     const script = await bundleOf(limit)
     const groups = sharesOf(script, groupOf)
+    const words = shown.get(name)
+    if (words) sizes.push(`${words} ${kiB(gzipSize(script.code))} KiB`)
     console.log(`\n${name}: ${kiB(gzipSize(script.code))} of ${maxKiB} KiB`)
     for (const share of options.modules ? sharesOf(script) : groups)
       console.log(`${kiB(share.gzip).padStart(7)}  ${share.name}`)
@@ -46,5 +59,9 @@ if (options) {
     if (options.svg) await writeFile(options.svg, treemap(sharesOf(script)))
     recorded[name] = Object.fromEntries(groups.map(({ name, gzip }) => [name, gzip]))
   }
-  if (options.write) await writeFile(recordedFile, `${JSON.stringify(recorded, null, 2)}\n`)
+  if (options.write) {
+    await writeFile(recordedFile, `${JSON.stringify(recorded, null, 2)}\n`)
+    if (sizes.length === shown.size)
+      await writeBetween(readme, 'sizes', `Sizes, gzip, without Hono: ${sizes.join(', ')}.`)
+  }
 }

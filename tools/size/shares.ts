@@ -19,7 +19,7 @@ export const gzipSize = (text: string): number => gzipSync(text, { level: 9 }).l
 /** The name of a module: the path in its package, or in this repository. */
 const moduleOf = (source: string) =>
   /.*\/node_modules\/(.*)/.exec(source)?.[1] ??
-  /\b(?:src|cli|dev)\/.*/.exec(source)?.[0] ??
+  /\b(?:src|cli|tools)\/.*/.exec(source)?.[0] ??
   'bundler'
 
 /** The package or the folder of src that contains a module. */
