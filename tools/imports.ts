@@ -36,13 +36,12 @@ const others = [
 const rooms: Record<string, Room> = {
   'core/base': { rooms: [] },
   'core/config': { rooms: [...core('base'), ...owning], packages: ['valibot'] },
-  'core/request': { rooms: core('base', 'config') },
-  'core/program': { rooms: core('base', 'config', 'request') },
+  // The engine: it loads no schema, no request and no response.
   'core/connection': { rooms: core('base') },
   'core/fallback': { rooms: core('base', 'connection') },
-  'core/decide': {
-    rooms: core('base', 'config', 'request', 'program', 'connection', 'fallback'),
-  },
+  'core/decide': { rooms: core('base', 'config', 'connection', 'fallback') },
+  'core/request': { rooms: core('base', 'config') },
+  'core/program': { rooms: core('base', 'config', 'request', 'decide') },
   'core/respond': { rooms: core('base', 'config') },
   core: {
     rooms: [
@@ -137,7 +136,7 @@ const rooms: Record<string, Room> = {
     packages: ['valibot'],
   },
   'features/live': {
-    rooms: ['core', ...core('base', 'config', 'request', 'connection', 'decide')],
+    rooms: ['core', ...core('base', 'config', 'request', 'connection', 'decide', 'program')],
     packages: ['valibot'],
   },
   'features/shield': { rooms: ['core', ...core('base', 'config')], packages: ['valibot'] },
@@ -238,6 +237,7 @@ const typesOnly: Record<string, readonly string[]> = {
   client: ['api', 'features/bans', 'features/overrides'],
   // The types of the fields that a feature adds: owners.ts.
   'core/config': owning,
+  'core/decide': core('config'),
 }
 
 const IMPORT =

@@ -1,10 +1,11 @@
 /** A request after its decision, and the settlement of its charges. */
 import type { Decision } from './base/decision.ts'
+import type { RuntimeContext } from './base/runtime.ts'
 import { type Soon, whenKnown } from './base/when-known.ts'
 import { withResolvers } from './base/with-resolvers.ts'
 import type { PolicyLimit } from './decide/limit.ts'
 import { observe } from './decide/observed.ts'
-import type { DecideOptions, LimiterParts, Outcome, Rules } from './decide/question.ts'
+import type { DecideOptions, LimiterParts, Outcome } from './decide/question.ts'
 import {
   type Charges,
   holdsSlots,
@@ -14,10 +15,10 @@ import {
   settle,
   takeMore,
 } from './decide/settle.ts'
-import type { Verified } from './decide/verified.ts'
 import type { Limiter, Stages } from './feature.ts'
-import type { Matched } from './program/match.ts'
-import type { RequestView, RuntimeContext } from './request/view.ts'
+import type { Matched, Rules } from './program/match.ts'
+import type { Verified } from './program/verified.ts'
+import type { RequestView } from './request/view.ts'
 import { withCors } from './respond/cors.ts'
 import { withChanged } from './respond/own-fields.ts'
 import { refuse } from './respond/refusal.ts'

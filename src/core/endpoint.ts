@@ -1,9 +1,10 @@
 /** An endpoint of the decision API. Types only. */
 import type { Log } from './base/log.ts'
+import type { RuntimeContext } from './base/runtime.ts'
 import type { Config } from './config/parse.ts'
-import type { DeployedParts, Rules } from './decide/question.ts'
-import type { VerifyStages } from './decide/verified.ts'
-import type { RuntimeContext } from './request/view.ts'
+import type { DeployedParts } from './decide/question.ts'
+import type { Rules } from './program/match.ts'
+import type { VerifyStages } from './program/verified.ts'
 import type { RefusalStages } from './respond/refusal.ts'
 
 /** The permission of a token: `api` for decisions, `operate` for operations on keys and policies. */

@@ -1,23 +1,17 @@
 /** All that the core and a feature know of each other. Types only, apart from `stagesOf`. */
-import type { Bindings } from './base/bindings.ts'
-import type { Decision } from './base/decision.ts'
 import { ConfigError } from './base/errors.ts'
 import type { Log } from './base/log.ts'
+import type { RuntimeContext } from './base/runtime.ts'
 import type { FeatureDeclaration } from './config/feature.ts'
 import type { Config } from './config/parse.ts'
-import type { Algorithms } from './connection/algorithms/index.ts'
-import type { OnRefund, Store } from './connection/store.ts'
 import type { ScriptPart } from './connection/upstash/part.ts'
-import type { UpstashOptions, UpstashStore } from './connection/upstash/upstash.ts'
-import type { NameValues } from './decide/limit.ts'
+import type { Engine, EngineStages } from './decide/engine.ts'
 import type { Observer } from './decide/observer.ts'
-import type { DeployedParts, Rules, Waiting } from './decide/question.ts'
 import type { Metering } from './decide/settle.ts'
-import type { VerifyStages } from './decide/verified.ts'
 import type { Endpoint } from './endpoint.ts'
-import type { MatchStages } from './program/match.ts'
+import type { MatchStages, Rules } from './program/match.ts'
+import type { VerifyStages } from './program/verified.ts'
 import type { ReadAddress } from './request/client-address.ts'
-import type { RuntimeContext } from './request/view.ts'
 import type { RefusalStages } from './respond/refusal.ts'
 
 /** A feature of a limiter, in the field `use` of its configuration. */
@@ -33,31 +27,11 @@ export interface Program {
 }
 
 /** The places at which a feature takes part in a request. Each one has at most one feature, apart from those of `SHARED`. */
-export interface Stages extends MatchStages, RefusalStages, VerifyStages {
+export interface Stages extends EngineStages, MatchStages, RefusalStages, VerifyStages {
   /** Returns why the body of a request is not readable; `undefined` for a readable body, or without one. For `sluice explain`. */
   bodyProblem?: (request: Request) => Promise<string | undefined>
   /** Returns a function for the rules in force. It never waits. */
   rules?: (deployed: Deployed) => (runtime: RuntimeContext) => Rules
-  /** Asked before the store: returns the refusal of a subject, if there is one. */
-  askShield?: (env: object, subject: string) => Promise<Decision | undefined>
-  /** Parts of the general script, which lua/README.md describes. */
-  lua?: readonly ScriptPart[]
-  /** Algorithms with which an isolate counts by itself, by their names. */
-  algorithms?: Algorithms
-  /** Names the values that policies with `distinct` count. */
-  nameValues?: NameValues
-  /** Wraps the connection, inside of the deadline. */
-  layer?: (store: Store) => Store
-  /** Wraps the layers, inside of the deadline. It sees the reply to each call, also a late one. */
-  watch?: (store: Store, database: WatchedDatabase) => Store
-  /** Lets requests wait for their turn. */
-  waiting?: Waiting
-  /** Wraps the store that sends the commands: the innermost layer. */
-  wrap?: (store: UpstashStore) => Store
-  /** Splits requests with limits in several parts of the store. The outermost layer. */
-  spread?: (store: Store, onRefund: OnRefund) => Store
-  /** Hears of calls to the store and of decisions. */
-  observer?: Observer
   /**
    * Reads the cost of a response while its body passes.
    * @returns the response to send, or `undefined` if no charge depends on its body, or the body has no readable cost; `end` is then not called
@@ -75,9 +49,6 @@ export interface Stages extends MatchStages, RefusalStages, VerifyStages {
   /** Answers requests for paths under `/_sluice/`, in the order of the features. */
   handlers?: readonly PathHandler[]
 }
-
-/** The database, with the observer of the calls to it. */
-export type WatchedDatabase = Pick<UpstashOptions, 'url' | 'token' | 'send' | 'observer'>
 
 /** The rules of the deployment, for a feature that replaces them. */
 export interface Deployed {
@@ -98,14 +69,10 @@ export type PathHandler = (
 ) => Promise<Response | undefined>
 
 /** The rules and the store that gateway, decision API and middleware share. */
-export interface Limiter {
-  /** The deployed configuration. */
-  config: Config
-  log: Log
+export interface Limiter extends Engine {
   readAddress: ReadAddress
   /** The rules in force: those of the live document if there is one, otherwise those of the deployment. */
   rulesOf: (runtime: RuntimeContext) => Rules
-  partsOf: (env: Bindings) => DeployedParts
   stages: Stages
 }
 
@@ -136,7 +103,7 @@ const collision = (one: string, other: string, stage: string) =>
  */
 export function stagesOf(
   program: Program,
-  features = featuresOf(program.config),
+  features: readonly Feature[] = featuresOf(program.config),
   hostLua: readonly ScriptPart[] = [],
 ): Stages {
   const stages: Stages = {}

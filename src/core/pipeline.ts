@@ -1,6 +1,7 @@
 /** The life of a request in four steps: view, match, decide, settle. */
 import { ConfigError } from './base/errors.ts'
 import { HOST } from './base/host.ts'
+import type { RuntimeContext } from './base/runtime.ts'
 import type { Soon } from './base/when-known.ts'
 import type { Limiter } from './create.ts'
 import { NotConfigured } from './decide/configured.ts'
@@ -10,7 +11,7 @@ import type { ResponseHead } from './decide/settle.ts'
 import { type CheckedRequest, type Circumstances, DecidedRequest } from './decided-request.ts'
 import type { PathHandler } from './feature.ts'
 import type { Matched } from './program/match.ts'
-import { RequestView, type RuntimeContext } from './request/view.ts'
+import { RequestView } from './request/view.ts'
 import { problem } from './respond/response.ts'
 
 /**

@@ -8,14 +8,14 @@ import { variablesFor } from '../core/base/variables.ts'
 import type { Soon } from '../core/base/when-known.ts'
 import { show } from '../core/config/schema/checked.ts'
 import { answer } from '../core/decide/decide.ts'
+import type { Engine } from '../core/decide/engine.ts'
 import { binds } from '../core/decide/limit.ts'
+import type { Match } from '../core/decide/matched.ts'
 import { observe } from '../core/decide/observed.ts'
 import { operate, orThrow, refund } from '../core/decide/operate.ts'
 import type { LimiterParts, Outcome } from '../core/decide/question.ts'
 import { type Kept, settle } from '../core/decide/settle.ts'
-import type { Limiter } from '../core/feature.ts'
 import type { KeyValues } from '../core/program/explicit-key.ts'
-import type { Match } from '../core/program/match.ts'
 import { decisionFields } from '../core/respond/response.ts'
 
 export type { KeyValue, KeyValues } from '../core/program/explicit-key.ts'
@@ -106,7 +106,7 @@ export type FindMatch = (
  * @param find finds a limit by its name and key
  * @param byDefault the environment of calls that have none
  */
-export function createDoor(limiter: Limiter, find: FindMatch, byDefault?: object): Limits {
+export function createDoor(engine: Engine, find: FindMatch, byDefault?: object): Limits {
   const variablesOf = ({ env }: LimitRuntime): Variables => variablesFor(env ?? byDefault)
 
   async function matchOf(
@@ -137,18 +137,18 @@ export function createDoor(limiter: Limiter, find: FindMatch, byDefault?: object
     const env = variablesOf(options)
     for (const [name, key] of asked) policies.push(await matchOf(call, name, key, options, env))
     checkOnce(call, policies)
-    const parts = limiter.partsOf(env)
+    const parts = engine.partsOf(env)
     const matched = { policies }
     const outcome = await answer({ matched, mode, settlesAll: mode === 'take' }, parts, {
       request: signal && { signal },
       ...(shared && { waitUntil: shared }),
     })
     if (mode === 'take') observe(parts, matched, outcome, {}, { env, waitUntil })
-    return new DecidedLimits(outcome, policies, parts, limiter, waitUntil)
+    return new DecidedLimits(outcome, policies, parts, engine, waitUntil)
   }
 
   const partsFor = (env: Variables, { waitUntil = keepNothing }: LimitRuntime) =>
-    [limiter.partsOf(env), { waitUntil }] as const
+    [engine.partsOf(env), { waitUntil }] as const
 
   /** Reads the two forms of a call: one limit, or a list of them. */
   const call =
@@ -192,7 +192,7 @@ class DecidedLimits implements LimitDecision {
   readonly resetAfterMs: number
   readonly #outcome: Outcome
   readonly #parts: LimiterParts
-  readonly #limiter: Limiter
+  readonly #engine: Engine
   readonly #waitUntil: (promise: Promise<unknown>) => void
   #isSettled = false
 
@@ -200,7 +200,7 @@ class DecidedLimits implements LimitDecision {
     outcome: Outcome,
     matches: Match[],
     parts: LimiterParts,
-    limiter: Limiter,
+    engine: Engine,
     waitUntil: (promise: Promise<unknown>) => void,
   ) {
     Object.assign(this, outcome.decision)
@@ -213,7 +213,7 @@ class DecidedLimits implements LimitDecision {
     this.resetAfterMs = binding?.resetAfterMs ?? 0
     this.#outcome = outcome
     this.#parts = parts
-    this.#limiter = limiter
+    this.#engine = engine
     this.#waitUntil = waitUntil
   }
 
@@ -233,7 +233,7 @@ class DecidedLimits implements LimitDecision {
   }
 
   fields(): Record<string, string> {
-    return decisionFields(this.#outcome.decision, this.#limiter.config)
+    return decisionFields(this.#outcome.decision, this.#engine.config)
   }
 }
 

@@ -1,5 +1,6 @@
+import type { RuntimeContext } from '../../src/core/base/runtime.ts'
 import { addressReader } from '../../src/core/request/client-address.ts'
-import { RequestView, type RuntimeContext } from '../../src/core/request/view.ts'
+import { RequestView } from '../../src/core/request/view.ts'
 
 const readAddress = addressReader('cloudflare')
 

@@ -25,7 +25,7 @@ test('One allowed request of the middleware changes the room at most 14 times.',
 /** The types that one limit has on its way through src, with the file that declares each. A state of a store also says who has answered. */
 const NAMES: Record<string, string> = {
   Policy: 'config/schema/policy',
-  Match: 'program/match',
+  Match: 'decide/matched',
   PolicyLimit: 'decide/limit',
   Limit: 'connection/store',
   Terms: 'connection/store',

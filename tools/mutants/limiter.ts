@@ -11,7 +11,7 @@ const settling = mutantsOf('src/core/decide/settle.ts', unit)
 const shield = mutantsOf('src/features/shield/shield.ts', 'test/unit/features/shield')
 const beforeShield = mutantsOf('src/core/decide/decide.ts', 'test/unit/features/shield')
 const operation = mutantsOf('src/core/decide/operate.ts', unit)
-const creation = mutantsOf('src/core/create.ts', unit)
+const creation = mutantsOf('src/core/decide/engine.ts', unit)
 const live = mutantsOf('src/features/live/live.ts', 'test/unit/features/live')
 const changes = mutantsOf('src/features/overrides/documents.ts', 'test/unit/features/overrides')
 
@@ -398,19 +398,19 @@ export const limiterMutants: Mutant[] = [
     'keeps the database after its credentials change',
     '!values || hasChanged(given)',
     '!values',
-    'create',
+    'engine',
   ),
   creation(
     'hashes subjects with the token although there is a secret',
     "env.SLUICE_SECRET || token || 'sluice'",
     "token || env.SLUICE_SECRET || 'sluice'",
-    'create',
+    'engine',
   ),
   creation(
     'logs calls that the open circuit has refused',
     "if (code !== 'circuit-open') log('store-error'",
     "log('store-error'",
-    'create',
+    'engine',
   ),
 
   live(

@@ -1,11 +1,12 @@
 /** Runs traffic through the deployed code, at times that the traffic sets. */
 import type { Decision, LimitState } from '../../../src/core/base/decision.ts'
+import type { RuntimeContext } from '../../../src/core/base/runtime.ts'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
 import { createLimiter, type Limiter } from '../../../src/core/create.ts'
 import { decide, prepare } from '../../../src/core/decide/decide.ts'
 import type { CheckedRequest } from '../../../src/core/decided-request.ts'
 import { checkRequest } from '../../../src/core/pipeline.ts'
-import { RequestView, type RuntimeContext } from '../../../src/core/request/view.ts'
+import { RequestView } from '../../../src/core/request/view.ts'
 import { defaults } from '../../../src/features/defaults.ts'
 import type { Bill } from './bill.ts'
 import { memoryStore } from './memory-store.ts'

@@ -1,8 +1,8 @@
 /** Turns the states of a reply into the outcome of a question. */
 import type { Fallback, LimitState } from '../base/decision.ts'
 import type { StoreReply, StoreState } from '../connection/store.ts'
-import type { Match } from '../program/match.ts'
 import { bindingOf, limitStates, longer, type PolicyLimit } from './limit.ts'
+import type { Match } from './matched.ts'
 import type { Outcome, Pending } from './question.ts'
 import { type Charges, chargeOf } from './settle.ts'
 

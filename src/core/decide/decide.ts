@@ -5,10 +5,10 @@
 import { StoreError } from '../base/errors.ts'
 import type { Soon } from '../base/when-known.ts'
 import type { StoreOptions, Ticket } from '../connection/store.ts'
-import type { Match, Matched } from '../program/match.ts'
 import { conclude, outcomeOf } from './conclude.ts'
 import type { DenialCache } from './denial-cache.ts'
 import { limitsOf, type PolicyLimit } from './limit.ts'
+import type { Match, Matched } from './matched.ts'
 import type { Meter } from './observer.ts'
 import type {
   DecideOptions,

@@ -3,8 +3,8 @@ import { isWithin } from '../base/clock.ts'
 import type { QuotaState } from '../base/decision.ts'
 import { LruCache } from '../base/lru.ts'
 import { canonical } from '../base/part.ts'
-import type { Match } from '../program/match.ts'
 import type { PolicyLimit } from './limit.ts'
+import type { Match } from './matched.ts'
 
 /** The limits that refuse a request, and their states. */
 export interface Denial {

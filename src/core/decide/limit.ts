@@ -2,7 +2,7 @@
 import type { LimitState, QuotaState } from '../base/decision.ts'
 import type { Soon } from '../base/when-known.ts'
 import type { Limit } from '../connection/store.ts'
-import type { Match } from '../program/match.ts'
+import type { Match } from './matched.ts'
 import type { NameSubject } from './subject.ts'
 
 /** A limit, with the match that it comes from. */

@@ -1,5 +1,5 @@
-import { isMatch, type Matched } from '../program/match.ts'
-import type { RuntimeContext } from '../request/view.ts'
+import type { RuntimeContext } from '../base/runtime.ts'
+import { isMatch, type Matched } from './matched.ts'
 import type { DecisionFact } from './observer.ts'
 import type { LimiterParts, Outcome } from './question.ts'
 

@@ -1,9 +1,9 @@
 /** What an observer hears of decisions. Types only. */
 import type { Decision } from '../base/decision.ts'
+import type { RuntimeContext } from '../base/runtime.ts'
 import type { CallObserver } from '../connection/observed-call.ts'
 import type { StoreCall } from '../connection/store.ts'
-import type { Match } from '../program/match.ts'
-import type { RequestView, RuntimeContext } from '../request/view.ts'
+import type { Match } from './matched.ts'
 import type { NameSubject } from './subject.ts'
 
 /**
@@ -39,7 +39,7 @@ export interface DecisionFact extends RuntimeContext {
   /** Absent if the decision did not need the store. */
   use: StoreUse | undefined
   /** Where the request comes from. Read only when it is needed. */
-  from: Partial<Pick<RequestView, 'colo' | 'country'>>
+  from: { colo?: string | undefined; country?: string | undefined }
   /** True for a request of `sluice verify`, which is no client's. */
   verified?: boolean
   /** Hashes a partition key. With `hashKeys` the result is the subject in the store. */

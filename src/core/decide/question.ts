@@ -2,12 +2,11 @@
 import type { Decision } from '../base/decision.ts'
 import type { StoreError } from '../base/errors.ts'
 import type { Part } from '../base/part.ts'
-import type { Config } from '../config/parse.ts'
+import type { RuntimeContext } from '../base/runtime.ts'
 import type { Idempotency, Limit, Store, StoreReply, Ticket } from '../connection/store.ts'
-import type { Match, Matched, Matcher } from '../program/match.ts'
-import type { RuntimeContext } from '../request/view.ts'
 import type { DenialCache } from './denial-cache.ts'
 import type { Naming, PolicyLimit } from './limit.ts'
+import type { Match, Matched } from './matched.ts'
 import type { DecidedBy, Observer, StoreUse } from './observer.ts'
 import type { Charges } from './settle.ts'
 import type { NameSubject } from './subject.ts'
@@ -58,12 +57,6 @@ export interface WaitingRequest {
 export interface StoreAnswer {
   reply: StoreReply
   outcome: Outcome
-}
-
-/** A configuration and its compiled matcher. */
-export interface Rules {
-  config: Config
-  match: Matcher
 }
 
 /** The database with its stack of layers. */

@@ -1,6 +1,5 @@
 /** The step `settle`: after the response, keeps each charge or refunds all or a part of it, and releases slots. */
 import type { Policy } from '../config/parse.ts'
-import { counts } from '../config/schema/outcomes.ts'
 import {
   type Correction,
   type FallenBack,
@@ -132,3 +131,7 @@ export function unitsKept(
   // The charge is the upper bound: a higher price could no longer refuse the request.
   return price && /^\d{1,15}$/.test(price) ? Math.min(cost, Number(price)) : cost
 }
+
+/** Reports whether a response with this status counts. */
+export const counts = ({ countOnly }: Pick<Policy, 'countOnly'>, status: number): boolean =>
+  !countOnly || countOnly.some(([low, high]) => low <= status && status <= high)

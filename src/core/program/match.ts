@@ -1,7 +1,7 @@
-import { calendar, type Period } from '../base/calendar.ts'
+import { calendar } from '../base/calendar.ts'
 import { systemClock } from '../base/clock.ts'
 import { contains } from '../base/contains.ts'
-import type { Denied, Lacking } from '../base/decision.ts'
+import type { Lacking } from '../base/decision.ts'
 import type { Log } from '../base/log.ts'
 import { canonical, type Part } from '../base/part.ts'
 import { floorUnits } from '../base/units.ts'
@@ -9,53 +9,23 @@ import { type Soon, whenAllKnown, whenKnown } from '../base/when-known.ts'
 import type { Config, Policy } from '../config/parse.ts'
 import type { KeyPart } from '../config/schema/key.ts'
 import { keysOfAll, MAX_KEYS } from '../config/schema/keys-in-redis.ts'
+import { isMatch, type Match, type Matched, type Unmet } from '../decide/matched.ts'
 import type { Claims } from '../request/claims.ts'
 import type { RequestView } from '../request/view.ts'
-import { compileCondition, compileRules, type Mismatch, matchesAll } from './condition.ts'
+import { compileCondition, compileRules, matchesAll } from './condition.ts'
 import { compileCost } from './cost.ts'
 import { compileCredentials } from './credentials.ts'
 import { compileKey, type KeyReaders, keyReaders, labelOf } from './key.ts'
 import type { CompileClaim, CompilePlan } from './plan.ts'
 import { compileReserve } from './reserve.ts'
 
-/** A policy that applies to a request. */
-export interface Match {
-  policy: Policy
-  /** The values of the key. The subject in the store is made of them. */
-  partitionKey: Part[]
-  /** The values that a policy with `distinct` counts, each once. */
-  distinct?: Part[]
-  cost: number
-  /** The units that the request must leave free. Absent if it may use the whole quota. */
-  floor?: number
-  /** The part of the quota that these units are, above 0 and at most 1. */
-  share?: number
-  /** The current and the next period of a calendar window. */
-  period?: Period
+export { isMatch, type Match, type Matched, type Unmet } from '../decide/matched.ts'
+
+/** A configuration and its compiled matcher. */
+export interface Rules {
+  config: Config
+  match: Matcher
 }
-
-/** Why a policy does not apply to a request: a field of its match, an entry of `allow`, or a key part without a value. */
-export type Unmet =
-  | { policy: Policy; unmet: 'match'; field: NonNullable<Mismatch> }
-  | { policy: Policy; unmet: 'allow'; entry: string }
-  | ({ policy: Policy; unmet: 'key' } & Lacking)
-
-/** The result of matching a request against a configuration. */
-export interface Matched {
-  denied?: Denied
-  /**
-   * The result of each policy, in order. A policy has several consecutive matches if the readings of a path or the messages of a body select several quotas; each
-   * of them is charged. Empty if an entry of `deny` matches.
-   */
-  policies: (Match | Unmet)[]
-  /** The partition key of the shield. Absent without a shield, or if a key part has no value. */
-  shield?: Part[]
-  /** Policies that depend on the body, which is not read because the request is refused without it. They are not in `policies`. */
-  unread?: Policy[]
-}
-
-/** Reports whether the policy applies to the request. */
-export const isMatch = (one: Match | Unmet): one is Match => !('unmet' in one)
 
 /**
  * Matches a request against a configuration.

@@ -1,22 +1,9 @@
 import { isAmbiguous } from '../base/ambiguous-target.ts'
 import type { Address } from '../base/ip.ts'
+import type { RuntimeContext } from '../base/runtime.ts'
 import type { ReadAddress } from './client-address.ts'
 import type { Message } from './message.ts'
 import { readings } from './path.ts'
-
-/** The context that the runtime provides with a request. */
-export interface RuntimeContext {
-  /** Variables and secrets. */
-  env: Record<string, unknown>
-  /** Keeps the isolate active until the promise settles, also after the response is sent. */
-  waitUntil: (promise: Promise<unknown>) => void
-  /** Hono's context, for key functions. */
-  context: unknown
-  /** The address of the connection, where the runtime reports it. */
-  remoteAddress?: string | undefined
-  /** Resolves when the client has gone, where the request has no signal for it. */
-  closed?: Promise<unknown> | undefined
-}
 
 /** A part of a described request that was too long to describe. What it may have is unreadable, and not missing. */
 export type Omitted = 'headers' | 'query' | 'path' | 'body'

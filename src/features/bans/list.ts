@@ -3,7 +3,7 @@ import { StoreError } from '../../core/base/errors.ts'
 import { recordOf } from '../../core/connection/upstash/script.ts'
 import { refusal, toStoreError } from '../../core/connection/upstash/transport.ts'
 import { senderOf } from '../../core/connection/upstash/upstash.ts'
-import type { WatchedDatabase } from '../../core/feature.ts'
+import type { WatchedDatabase } from '../../core/decide/engine.ts'
 import { banListScript } from './script-text.ts'
 
 /** Shorter than the deadline of an operation, which waits for its change. */

@@ -11,7 +11,7 @@ import type {
   StoreReply,
   StoreRequest,
 } from '../../core/connection/store.ts'
-import type { WatchedDatabase } from '../../core/feature.ts'
+import type { WatchedDatabase } from '../../core/decide/engine.ts'
 import { NEVER } from './fields.ts'
 import { changeBans, type ListedBan } from './list.ts'
 

@@ -1,10 +1,11 @@
 /** Policies from a document in Redis or KV, without a deployment. */
+
+import type { RuntimeContext } from '../../core/base/runtime.ts'
 import type { Config } from '../../core/config/parse.ts'
 import { createUpstashReader } from '../../core/connection/upstash/upstash.ts'
 import { databaseIn } from '../../core/decide/database.ts'
-import type { Rules } from '../../core/decide/question.ts'
 import type { Feature, Stages } from '../../core/feature.ts'
-import type { RuntimeContext } from '../../core/request/view.ts'
+import type { Rules } from '../../core/program/match.ts'
 import { declaration } from './declaration.ts'
 import { withDocument } from './document.ts'
 import { createLive } from './live.ts'

@@ -2,7 +2,7 @@
 import { isWithin, systemClock } from '../../core/base/clock.ts'
 import { StoreError } from '../../core/base/errors.ts'
 import type { Log } from '../../core/base/log.ts'
-import type { RuntimeContext } from '../../core/request/view.ts'
+import type { RuntimeContext } from '../../core/base/runtime.ts'
 import type { Live } from './fields.ts'
 
 /** The maximum length of an error in the log. A document can have any number of problems, each with its own line. */

@@ -1,11 +1,12 @@
 /** What is left of a client's quotas, for the client. */
 import type { Decision, LimitState } from '../../core/base/decision.ts'
+import type { RuntimeContext } from '../../core/base/runtime.ts'
 import type { Config, Policy } from '../../core/config/parse.ts'
 import { decideEach, knownRefusal } from '../../core/decide/decide.ts'
 import type { Outcome } from '../../core/decide/question.ts'
 import type { Feature, Limiter, PathHandler } from '../../core/feature.ts'
 import { compileMatcher, type Matched, type Matcher } from '../../core/program/match.ts'
-import { RequestView, type RuntimeContext } from '../../core/request/view.ts'
+import { RequestView } from '../../core/request/view.ts'
 import { withCors } from '../../core/respond/cors.ts'
 import { jsonAnswer, problem, refusal, withDecisionFields } from '../../core/respond/response.ts'
 import { dependsOnRequest, forSenders } from './caller.ts'

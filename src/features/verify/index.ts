@@ -1,6 +1,7 @@
 /** Lets `npx sluice verify` prove that a deployment limits. */
-import type { Verified } from '../../core/decide/verified.ts'
+
 import type { Feature, PathHandler } from '../../core/feature.ts'
+import type { Verified } from '../../core/program/verified.ts'
 import { tokensIn } from '../../core/request/trusted-token.ts'
 import { jsonAnswer, problem } from '../../core/respond/response.ts'
 import { createAllowance } from './allowance.ts'

@@ -1,10 +1,10 @@
 /** `GET /_sluice/v1/verify`: what `sluice verify` compares with its own folder. */
 import { credentialsOf } from '../../core/base/bindings.ts'
 import { sha256 } from '../../core/base/digest.ts'
+import type { RuntimeContext } from '../../core/base/runtime.ts'
 import { PROBE } from '../../core/decide/operate.ts'
 import type { DeployedParts } from '../../core/decide/question.ts'
 import type { Limiter } from '../../core/feature.ts'
-import type { RuntimeContext } from '../../core/request/view.ts'
 import type { Claim } from './field.ts'
 import { type Fingerprints, fingerprints } from './fingerprint.ts'
 

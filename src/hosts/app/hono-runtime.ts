@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
+import type { RuntimeContext } from '../../core/base/runtime.ts'
 import { variablesFor } from '../../core/base/variables.ts'
-import type { RuntimeContext } from '../../core/request/view.ts'
 
 /** The objects that server adapters of Hono hand over instead of a Worker's environment. */
 interface ServerEnv {

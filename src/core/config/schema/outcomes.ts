@@ -25,8 +25,3 @@ export const countOnly = list(
     v.transform((input) => statuses(input)!),
   ),
 )
-
-export const counts = (
-  { countOnly }: { countOnly?: StatusInterval[] | undefined },
-  status: number,
-): boolean => !countOnly || countOnly.some(([low, high]) => low <= status && status <= high)

@@ -3,8 +3,8 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterEach, expect, test, vi } from 'vitest'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
-import { createParts } from '../../../../src/core/create.ts'
 import { decideEach } from '../../../../src/core/decide/decide.ts'
+import { createEngine } from '../../../../src/core/decide/engine.ts'
 import { stagesOf } from '../../../../src/core/feature.ts'
 import type { Match } from '../../../../src/core/program/match.ts'
 import { leases } from '../../../../src/features/leases/index.ts'
@@ -60,7 +60,7 @@ test.each([
       ],
     })
     const log = () => {}
-    const parts = createParts(config, log, stagesOf({ config, log }))(env)
+    const parts = createEngine(config, log, stagesOf({ config, log })).partsOf(env)
     const decide = async (key: string) => {
       const policies = config.policies.map(
         (policy): Match => ({ policy, partitionKey: [['header:x', key]], cost: 1 }),

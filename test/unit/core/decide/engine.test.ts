@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { StoreError } from '../../../../src/core/base/errors.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
-import { createParts } from '../../../../src/core/create.ts'
+import { createEngine } from '../../../../src/core/decide/engine.ts'
 
 const url = 'https://redis.example.com'
 const envWith = (token: string, secret?: string) => ({
@@ -11,7 +11,7 @@ const envWith = (token: string, secret?: string) => ({
 })
 
 test('The parts are kept until a credential changes, and the secret names the subjects.', async () => {
-  const partsOf = createParts(parseConfig({ policies: [] }), () => {})
+  const { partsOf } = createEngine(parseConfig({ policies: [] }), () => {})
   const first = partsOf(envWith('one'))
   expect(partsOf(envWith('one'))).toBe(first)
   expect(partsOf(envWith('two'))).not.toBe(first)
@@ -24,7 +24,7 @@ test('The parts are kept until a credential changes, and the secret names the su
 test('Errors of the store are logged, except calls that the open circuit has refused.', () => {
   const lines: string[] = []
   const log = (event: string, code: string) => void lines.push(`${event} ${code}`)
-  const { onStoreError } = createParts(parseConfig({ policies: [] }), log)(envWith('one'))
+  const { onStoreError } = createEngine(parseConfig({ policies: [] }), log).partsOf(envWith('one'))
   for (const code of ['circuit-open', 'timeout'] as const) onStoreError(new StoreError(code))
   expect(lines).toEqual(['store-error timeout'])
 })

@@ -1,7 +1,8 @@
 /** A request of `sluice verify`, as the core sees it. Types only. */
-import type { Matched } from '../program/match.ts'
-import type { RequestView, RuntimeContext } from '../request/view.ts'
-import type { Outcome } from './question.ts'
+import type { RuntimeContext } from '../base/runtime.ts'
+import type { Matched } from '../decide/matched.ts'
+import type { Outcome } from '../decide/question.ts'
+import type { RequestView } from '../request/view.ts'
 
 /** A request of `sluice verify`. Policies apply to it as to any other request, but it has counters of its own. */
 export interface Verified {

@@ -1,0 +1,166 @@
+/**
+ * The engine: decides limits by name and key. It takes a configuration in normal form, and loads no schema, no request and no response. HTTP
+ * stands on it: it makes limits from requests, and responses from decisions.
+ */
+import { type Bindings, credentialsOf, variablesIn } from '../base/bindings.ts'
+import type { OwnStore } from '../base/commands.ts'
+import type { Decision } from '../base/decision.ts'
+import type { Log } from '../base/log.ts'
+import type { Config } from '../config/parse.ts'
+import type { Algorithms } from '../connection/algorithms/index.ts'
+import { connect } from '../connection/connection.ts'
+import { withDeadline } from '../connection/deadline.ts'
+import type { OnRefund, Store } from '../connection/store.ts'
+import type { ScriptPart } from '../connection/upstash/part.ts'
+import {
+  createUpstashStore,
+  type UpstashDatabase,
+  type UpstashOptions,
+  type UpstashStore,
+} from '../connection/upstash/upstash.ts'
+import { type FallbackOptions, withFallback } from '../fallback/fallback.ts'
+import { createLocalStore } from '../fallback/local.ts'
+import { notConfigured } from './configured.ts'
+import { databaseIn } from './database.ts'
+import { createDenialCache } from './denial-cache.ts'
+import type { NameValues } from './limit.ts'
+import type { Observer } from './observer.ts'
+import type { Database, DeployedParts, LimiterParts, Waiting } from './question.ts'
+import { hashedSubjects, plainSubjects } from './subject.ts'
+
+/** The places at which a feature takes part in a decision. */
+export interface EngineStages {
+  /** Asked before the store: returns the refusal of a subject, if there is one. */
+  askShield?: (env: object, subject: string) => Promise<Decision | undefined>
+  /** Parts of the general script, which lua/README.md describes. */
+  lua?: readonly ScriptPart[]
+  /** Algorithms with which an isolate counts by itself, by their names. */
+  algorithms?: Algorithms
+  /** Names the values that policies with `distinct` count. */
+  nameValues?: NameValues
+  /** Wraps the connection, inside of the deadline. */
+  layer?: (store: Store) => Store
+  /** Wraps the layers, inside of the deadline. It sees the reply to each call, also a late one. */
+  watch?: (store: Store, database: WatchedDatabase) => Store
+  /** Lets requests wait for their turn. */
+  waiting?: Waiting
+  /** Wraps the store that sends the commands: the innermost layer. */
+  wrap?: (store: UpstashStore) => Store
+  /** Splits requests with limits in several parts of the store. The outermost layer. */
+  spread?: (store: Store, onRefund: OnRefund) => Store
+  /** Hears of calls to the store and of decisions. */
+  observer?: Observer
+}
+
+/** The database, with the observer of the calls to it. */
+export type WatchedDatabase = Pick<UpstashOptions, 'url' | 'token' | 'send' | 'observer'>
+
+/** Decides limits by name and key: `answer` and its siblings take its parts. */
+export interface Engine {
+  config: Config
+  log: Log
+  /** The parts for these variables. It keeps them until the credentials change, which they do not within an isolate. */
+  partsOf: (env: Bindings) => DeployedParts
+}
+
+/** The settings of the layers of a store. */
+interface Stack {
+  batching: boolean
+  log: Log
+  layer: EngineStages['layer'] | undefined
+  watch: EngineStages['watch'] | undefined
+  fallback: FallbackOptions
+  /** For the stage `watch`. */
+  watched: WatchedDatabase
+}
+
+/** Stacks the layers on the store. From the outside in: fallback, deadline, those of features, connection. */
+function stackOn(
+  store: Store,
+  { batching, log, layer, watch, fallback, watched }: Stack,
+): Database {
+  const connection = connect(store, {
+    batching,
+    onOpen: (code) => log('breaker-opened', code, 'circuit open: calls fail for a while'),
+    onClose: (openMs) => log('breaker-closed', '', `circuit closed: it was open for ${openMs} ms`),
+  })
+  const layered = layer ? layer(connection) : connection
+  const bounded = withDeadline(watch ? watch(layered, watched) : layered)
+  return { store: withFallback(bounded, fallback), isOpen: connection.isOpen }
+}
+
+export function createEngine(config: Config, log: Log, stages: EngineStages = {}): Engine {
+  // Durable Objects replace the database and its batching.
+  const own = config.store?.own as OwnStore<Store> | undefined
+  const { clock, namespace, hashKeys } = config
+  const { askShield, layer, lua, nameValues, observer, waiting, watch, wrap } = stages
+  const { batching = config.batching, spread = stages.spread } = own ?? {}
+  const onStoreError: LimiterParts['onStoreError'] = ({ code, message }) => {
+    if (code !== 'circuit-open') log('store-error', code, message) // `breaker-opened` is already logged
+  }
+
+  function partsFor(
+    env: Bindings,
+    secret: string,
+    found: UpstashDatabase,
+    isLocal: boolean,
+  ): DeployedParts {
+    const denialCache = config.denialCache ? createDenialCache() : undefined
+    const onRefund: OnRefund = (subjects, error) => {
+      denialCache?.forget(Date.now(), subjects)
+      if (error) onStoreError(error)
+    }
+    const local = createLocalStore(undefined, undefined, stages.algorithms)
+    const fallback = { local, denialCache, onRefund, isLocal, onStoreError }
+    const onReload = () => log('script-reloaded', '', 'the script was lost and reloaded')
+    const upstash =
+      own?.create(env, config) ??
+      createUpstashStore({ ...found, clock, namespace, lua, onReload, observer })
+    const wrapped = wrap ? wrap(upstash as UpstashStore) : upstash
+    const watched = { ...found, observer }
+    const database = stackOn(wrapped, { batching, log, layer, watch, fallback, watched })
+    const store = spread ? spread(database.store, onRefund) : database.store
+    const hash = hashedSubjects(secret)
+    const nameSubject = hashKeys ? hash : plainSubjects(secret)
+    const observed = observer && { observer, hash }
+    const naming = { nameSubject, nameValues }
+    return { store, database, ...naming, denialCache, onStoreError, observed, waiting }
+  }
+
+  function hasChanged(given: Record<string, unknown>): boolean {
+    for (let index = 0; index < variables.length; index += 1) {
+      if (given[variables[index]!] !== values![index]) return true
+    }
+    return false
+  }
+
+  let variables: string[] = []
+  let values: unknown[] | undefined
+  let parts: DeployedParts
+  function partsOf(env: Bindings): DeployedParts {
+    const given = env as Record<string, unknown>
+    if (!values || hasChanged(given)) {
+      const found = own ? {} : databaseIn(config, env)
+      // Without a policy nothing is counted.
+      const missing =
+        config.policies[0] || config.live ? notConfigured(config, env, found) : undefined
+      if (missing && config.unconfigured !== 'local') throw missing
+      if (missing) {
+        const message = "no database: each isolate counts by itself, as unconfigured: 'local' says"
+        log('unconfigured', '', message)
+      }
+      const { token } = credentialsOf(env)
+      if (config.store && !token && !env.SLUICE_SECRET) {
+        log('no-secret', '', 'set SLUICE_SECRET; until then a constant replaces it')
+      }
+      const secret = env.SLUICE_SECRET || token || 'sluice'
+      parts = partsFor(env, secret, found, missing !== undefined)
+      const { url, token: name } = variablesIn(env)
+      variables = ['SLUICE_SECRET', url, name]
+      values = variables.map((name) => given[name])
+    }
+    if (!askShield) return parts
+    return { ...parts, shield: async (key) => askShield(env, await parts.nameSubject(key)) }
+  }
+  return { config, log, partsOf }
+}

@@ -1,0 +1,45 @@
+/** What the engine decides: policies, each with a key and a cost. HTTP makes them from a request. */
+import type { Period } from '../base/calendar.ts'
+import type { Denied, Lacking } from '../base/decision.ts'
+import type { Part } from '../base/part.ts'
+import type { Policy } from '../config/parse.ts'
+import type { Condition } from '../config/schema/condition.ts'
+
+/** A policy that applies to a request. */
+export interface Match {
+  policy: Policy
+  /** The values of the key. The subject in the store is made of them. */
+  partitionKey: Part[]
+  /** The values that a policy with `distinct` counts, each once. */
+  distinct?: Part[]
+  cost: number
+  /** The units that the request must leave free. Absent if it may use the whole quota. */
+  floor?: number
+  /** The part of the quota that these units are, above 0 and at most 1. */
+  share?: number
+  /** The current and the next period of a calendar window. */
+  period?: Period
+}
+
+/** Why a policy does not apply to a request: a field of its match, an entry of `allow`, or a key part without a value. */
+export type Unmet =
+  | { policy: Policy; unmet: 'match'; field: keyof Condition }
+  | { policy: Policy; unmet: 'allow'; entry: string }
+  | ({ policy: Policy; unmet: 'key' } & Lacking)
+
+/** The result of matching a request against a configuration. */
+export interface Matched {
+  denied?: Denied
+  /**
+   * The result of each policy, in order. A policy has several consecutive matches if the readings of a path or the messages of a body select several quotas; each
+   * of them is charged. Empty if an entry of `deny` matches.
+   */
+  policies: (Match | Unmet)[]
+  /** The partition key of the shield. Absent without a shield, or if a key part has no value. */
+  shield?: Part[]
+  /** Policies that depend on the body, which is not read because the request is refused without it. They are not in `policies`. */
+  unread?: Policy[]
+}
+
+/** Reports whether the policy applies to the request. */
+export const isMatch = (one: Match | Unmet): one is Match => !('unmet' in one)

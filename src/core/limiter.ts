@@ -1,0 +1,58 @@
+/** Makes the limiter of a configuration in normal form: an engine, and the rules by which requests become limits. */
+import { createLog, type Log } from './base/log.ts'
+import type { RuntimeContext } from './base/runtime.ts'
+import type { Config } from './config/parse.ts'
+import type { ScriptPart } from './connection/upstash/part.ts'
+import { createEngine } from './decide/engine.ts'
+import { type Feature, type Limiter, type Stages, stagesOf } from './feature.ts'
+import { keyReaders } from './program/key.ts'
+import type { Rules } from './program/match.ts'
+import { compileMatcher } from './program/match.ts'
+import { addressReader } from './request/client-address.ts'
+
+/** Where a configuration comes from, for a feature that parses another one while the Worker runs. */
+export interface Source {
+  options: object
+  /** @throws {ConfigError} */
+  parse: (options: object) => Config
+}
+
+/**
+ * @param features those of the configuration and of its host
+ * @param lua the parts of the general script that the host needs besides those of features. Defaults to none
+ * @param source needed for live policies
+ */
+export function limiterOf(
+  config: Config,
+  features: readonly Feature[],
+  lua?: readonly ScriptPart[],
+  source?: Source,
+): Limiter {
+  const log = createLog()
+  const stages = stagesOf({ config, log }, features, lua)
+  return {
+    ...createEngine(config, log, stages),
+    readAddress: addressReader(config.clientAddress, log, stages.networks),
+    rulesOf: createRules(config, log, stages, source),
+    stages,
+  }
+}
+
+function createRules(
+  config: Config,
+  log: Log,
+  stages: Stages,
+  source: Source | undefined,
+): (runtime: RuntimeContext) => Rules {
+  // All documents share the readers, so that new policies do not download an issuer's keys again.
+  const readers = keyReaders(config, log, stages.claims)
+  const compiled = (config: Config): Rules => ({
+    config,
+    match: compileMatcher(config, log, stages, readers),
+  })
+  const own = compiled(config)
+  const { rules, observer } = stages
+  if (!rules || !source) return () => own
+  const { options, parse } = source
+  return rules({ own, options, compile: (changed) => compiled(parse(changed)), observer })
+}
