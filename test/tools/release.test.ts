@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { releasedChangelog } from '../../tools/release/changelog.ts'
-import { type ReleaseOptions, release } from '../../tools/release/release.ts'
+import { NO_REPOSITORY, type ReleaseOptions, release } from '../../tools/release/release.ts'
 import { nextVersion, withVersion } from '../../tools/release/version.ts'
 import { root, run } from '../support/dev-command.ts'
 
@@ -22,7 +22,12 @@ const CHANGELOG = `# Changelog
 `
 const RELEASED = CHANGELOG.replace('## Unreleased', '## Unreleased\n\n## 1.3.0 - 2026-11-25')
 const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`
-const PACKAGE = json({ name: 'shop', version: '1.2.3', dependencies: { tool: '1.2.3' } })
+const PACKAGE = json({
+  name: 'shop',
+  version: '1.2.3',
+  repository: 'github:owner/shop',
+  dependencies: { tool: '1.2.3' },
+})
 const LOCK = json({
   name: 'shop',
   version: '1.2.3',
@@ -182,6 +187,16 @@ describe('Nothing changes', () => {
       () => git('tag', 'v1.2.4'),
       'patch',
       'The tag v1.2.4 exists. Choose a newer version.',
+    ],
+    [
+      'A package.json without the repository',
+      () => {
+        write('package.json', PACKAGE.replace('  "repository": "github:owner/shop",\n', ''))
+        git('commit', '--quiet', '--all', '--message', 'manifest')
+      },
+      'patch',
+      NO_REPOSITORY,
+      { dryRun: true },
     ],
     [
       'A changelog with headings and without entries',

@@ -22,6 +22,10 @@ export interface ReleaseOptions {
 const BRANCH = 'main'
 const FILES = ['CHANGELOG.md', 'package.json', 'package-lock.json']
 
+/** The URL of the repository has one place. Who publishes writes it there. */
+export const NO_REPOSITORY =
+  'package.json has no "repository". Write "repository": "github:OWNER/NAME", with "homepage" and "bugs" if they are elsewhere: npm needs it for the links of README.md and for the provenance. A workflow cannot create a new name on npm: publish the first version by hand with 2FA (npm publish --access public), then name release.yml as trusted publisher in the settings of the package.'
+
 /** The environment without the variables of `npm run`, which describe this repository and not the clone. */
 const env = Object.fromEntries(
   Object.entries(process.env).filter(
@@ -43,6 +47,7 @@ export async function release(options: ReleaseOptions): Promise<string> {
   checkTree(root)
   const head = git(root, 'rev-parse', 'HEAD')
   const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
+  if (!manifest.repository) throw new Error(NO_REPOSITORY)
   const version = nextVersion(manifest.version, options.version)
   const tag = `v${version}`
   checkTag(root, tag)
@@ -64,11 +69,6 @@ export async function release(options: ReleaseOptions): Promise<string> {
     for (const step of steps) {
       log(`$ ${step.join(' ')}`)
       await run(step, clone)
-    }
-    if (!manifest.repository) {
-      log(
-        'Note: package.json has no "repository". npm refuses to publish with provenance without it.',
-      )
     }
     if (dryRun) return version
     // The steps need minutes. The repository may have changed.
