@@ -48,7 +48,7 @@ export function analyticsReader(
   const url = `https://api.cloudflare.com/client/v4/accounts/${encodeURIComponent(account)}/analytics_engine/sql`
   const headers = { authorization: `Bearer ${token}` }
   const query = async (sql: string) =>
-    rowsOf(await post({ url, headers, body: sql, timeoutMs: TIMEOUT_MS, fetcher }))
+    rowsOf(await post(url, { headers, body: sql }, TIMEOUT_MS, fetcher))
   const readNow = (now: number) =>
     Promise.resolve()
       .then(() => read(tableOf(dataset), now, query))

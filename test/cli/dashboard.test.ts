@@ -123,7 +123,7 @@ test('A client that is banned by its key is refused, and served again after its 
 
 test('The signal SIGKILL to npm start itself leaves nothing running.', async () => {
   const family = processes(run.pid)
-  process.kill(family.find(({ command }) => /dev\/start\.ts/.test(command))!.pid, 'SIGKILL')
+  process.kill(family.find(({ command }) => /tools\/start\.ts/.test(command))!.pid, 'SIGKILL')
   await run.ended
   await waitUntilEnded(family)
 })

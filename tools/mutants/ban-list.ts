@@ -50,7 +50,7 @@ export const banListMutants: Mutant[] = [
   ),
   watch('a change that failed is not repeated', 'known.set(nameOf(tag, subject), 0)', '', by),
   watch('bans without a list are listed', '!penalty || !isListed(penalty)', '!penalty', by),
-  list('the bill of a change lacks a command', '5 + changes.length', '4 + changes.length', by),
+  list('the bill of a change lacks a command', '5 + (mode', '4 + (mode', by),
   list('the bill of a page has no clock', 'now === undefined ? 6 : 5', '5', by),
   list('the list has no namespace', 'recordOf(tag, namespace)', 'recordOf(tag)', by),
   endpoint(
@@ -72,12 +72,7 @@ export const banListMutants: Mutant[] = [
     'rests.push(reply.states[0]![0]!.bannedForMs ?? 1)',
     by,
   ),
-  endpoint(
-    'a ban that was lifted stays in the list',
-    'if (ended[0]) runtime',
-    'if (!ended) runtime',
-    by,
-  ),
+  endpoint('a ban that was lifted stays in the list', 'if (ended[0]) {', 'if (!ended) {', by),
   endpoint('the total has bans that were lifted', ' - ended.length', '', by),
   endpoint(
     'a policy without list has an empty one',

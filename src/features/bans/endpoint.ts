@@ -10,7 +10,7 @@ import type { Call, Endpoint } from '../../core/endpoint.ts'
 import { matchOf, policyOf } from '../../core/program/explicit-key.ts'
 import type { Match } from '../../core/program/match.ts'
 import { jsonAnswer, problem } from '../../core/respond/response.ts'
-import { forgetBans, type ListedBan, readBans } from './list.ts'
+import { editBans, type ListedBan, readBans } from './list.ts'
 import { listedBy } from './watch.ts'
 
 /** The most bans of an answer. */
@@ -59,7 +59,10 @@ async function listBans(call: Call): Promise<Response> {
     const { decidedAt, rests } = await restsOf(page, policy, call)
     const ended = page.filter((_, index) => !rests[index])
     // If this fails, the next reader removes them.
-    if (ended[0]) runtime.waitUntil(forgetBans(database, set, ended, decidedAt).catch(() => {}))
+    if (ended[0]) {
+      const forgetting = editBans(database, set, 'forget', ended, decidedAt)
+      runtime.waitUntil(forgetting.catch(() => {}))
+    }
     const last = later.length > PAGE && page.at(-1)
     const bans = page.flatMap(({ subject }, index) => {
       const bannedForMs = rests[index]

@@ -31,35 +31,22 @@ export interface Page {
 }
 
 /**
- * Changes ends.
+ * Changes the list.
+ * @param mode `change` sets ends; `forget` removes bans that have ended early. A subject with another end stays: it was banned again
  * @param now ms since the epoch
  * @throws {StoreError}
  */
-export async function changeBans(
+export async function editBans(
   database: WatchedDatabase,
   set: BanSet,
-  changes: readonly ListedBan[],
-  now: number,
-): Promise<void> {
-  const pairs = changes.flatMap(({ end, subject }) => [`${end}`, subject])
-  // EVAL, two ZREMRANGE…, ZREVRANGE and PEXPIRE
-  await run(database, set, [`${now}`, 'change', ...pairs], 5 + changes.length)
-}
-
-/**
- * Removes bans that have ended early. A subject with another end stays: it was banned again.
- * @param now ms since the epoch
- * @throws {StoreError}
- */
-export async function forgetBans(
-  database: WatchedDatabase,
-  set: BanSet,
+  mode: 'change' | 'forget',
   bans: readonly ListedBan[],
   now: number,
 ): Promise<void> {
   const pairs = bans.flatMap(({ end, subject }) => [`${end}`, subject])
-  // EVAL, two ZREMRANGE…, ZREVRANGE and PEXPIRE, and ZSCORE and ZREM for each
-  await run(database, set, [`${now}`, 'forget', ...pairs], 5 + 2 * bans.length)
+  // EVAL, two ZREMRANGE…, ZREVRANGE and PEXPIRE; for each ban ZADD or ZREM, or ZSCORE and ZREM
+  const commands = 5 + (mode === 'change' ? 1 : 2) * bans.length
+  await run(database, set, [`${now}`, mode, ...pairs], commands)
 }
 
 /**

@@ -13,7 +13,7 @@ import type {
 } from '../../core/connection/store.ts'
 import type { WatchedDatabase } from '../../core/decide/engine.ts'
 import { NEVER } from './fields.ts'
-import { changeBans, type ListedBan } from './list.ts'
+import { editBans, type ListedBan } from './list.ts'
 
 const hasList = ({ penalty }: Pick<Policy, 'penalty'>) =>
   penalty !== undefined && 'list' in penalty && penalty.list === true
@@ -79,7 +79,7 @@ export function withBanList(
     const changing = [...changesAfter(requests, reply)].map(async ([tag, bans]) => {
       const set = { tag, namespace }
       try {
-        await changeBans(database, set, bans, reply.decidedAt)
+        await editBans(database, set, 'change', bans, reply.decidedAt)
       } catch (error) {
         const { code, message } = error as StoreError
         for (const { subject } of bans) known.set(nameOf(tag, subject), 0)

@@ -24,7 +24,7 @@ export function observe(options: ObserveOptions = {}): Feature {
     name: 'observe',
     compile({ log }) {
       const observer = createObserver(settings, log)
-      return { observer, endpoints: [reportEndpoint(observer.answer)] }
+      return { observer, endpoints: [reportEndpoint(observer.statsOf)] }
     },
   }
 }

@@ -3,9 +3,9 @@ import { systemClock } from '../../core/base/clock.ts'
 import type { Log } from '../../core/base/log.ts'
 import { whenKnown } from '../../core/base/when-known.ts'
 import type { DecidedBy, DecisionFact, Observer } from '../../core/decide/observer.ts'
+import type { Database } from '../../core/decide/question.ts'
 import type { Match } from '../../core/program/match.ts'
 import { analyticsSink } from './analytics.ts'
-import { type Answer, createAnswer, type ReportCall } from './answer.ts'
 import { type Binding, bindingOf, matchOf, outcomeOf, shareOf } from './binding.ts'
 import { createCounters } from './counters.ts'
 import type { DecisionEvent, DecisionOutcome } from './event.ts'
@@ -27,9 +27,9 @@ function sinkOf(destination: Destination): Sink {
   return kind === 'otlp' ? otlpSink(target!) : logSink
 }
 
-/** An observer that also answers calls for its reports. */
+/** An observer that also reports its counts. */
 export interface ReportingObserver extends Observer {
-  answer: Answer
+  statsOf(database: Pick<Database, 'isOpen'>): Stats
 }
 
 /** @param clock ms since the epoch */
@@ -118,7 +118,7 @@ export function createObserver(
     }
   }
 
-  function stats({ isOpen }: ReportCall['database']): Stats {
+  function statsOf({ isOpen }: Pick<Database, 'isOpen'>): Stats {
     const now = clock()
     const total = counters.total(now)
     return {
@@ -145,7 +145,7 @@ export function createObserver(
     measure: (lists) => createMeter(clock, lists),
     begin: (sent, isOperators = sent.length > 0 && !isForRequests(sent)) =>
       beginCall(sent, (call) => counters.called(call, clock(), isOperators), clock),
-    answer: createAnswer(({ database }) => stats(database)),
+    statsOf,
   }
 }
 

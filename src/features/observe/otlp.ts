@@ -25,7 +25,7 @@ export function otlpSink(url: string): Sink {
       })
       const scopeMetrics = [{ scope: { name: 'sluice' }, metrics }]
       const body = JSON.stringify({ resourceMetrics: [{ resource, scopeMetrics }] })
-      checkAccepted(await post({ url, headers, body, timeoutMs: TIMEOUT_MS }))
+      checkAccepted(await post(url, { headers, body }, TIMEOUT_MS))
     },
   }
 }

@@ -14,26 +14,16 @@ export class ReportError extends Error {
   }
 }
 
-export interface PostRequest {
-  url: string
-  headers: HeadersInit
-  body: string
-  timeoutMs: number
-  /** Defaults to the global `fetch`. */
-  fetcher?: typeof fetch | undefined
-}
-
 /**
  * Sends a POST request and returns the text of the answer. Does not follow redirects, because the headers contain secrets.
  * @throws {ReportError} unless the status is 2xx
  */
-export async function post({
-  url,
-  headers,
-  body,
-  timeoutMs,
+export async function post(
+  url: string,
+  { headers, body }: { headers: HeadersInit; body: string },
+  timeoutMs: number,
   fetcher = fetch,
-}: PostRequest): Promise<string> {
+): Promise<string> {
   const signal = AbortSignal.timeout(timeoutMs)
   try {
     const options = { method: 'POST', redirect: 'manual', headers, body, signal } as const

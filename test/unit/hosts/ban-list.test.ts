@@ -3,7 +3,7 @@ import { createClient as connectRedis } from 'redis'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createClient } from '../../../src/client/client.ts'
 import type { BanPage } from '../../../src/features/bans/endpoint.ts'
-import { changeBans, forgetBans, readBans } from '../../../src/features/bans/list.ts'
+import { editBans, readBans } from '../../../src/features/bans/list.ts'
 import { cluster } from '../../../src/features/cluster/index.ts'
 import type { Stats } from '../../../src/features/observe/report.ts'
 import { ANSWER, FIELD, signed } from '../../../src/features/verify/field.ts'
@@ -275,9 +275,9 @@ describe('the records decide', () => {
       token: gateway.env.UPSTASH_REDIS_REST_TOKEN as string,
     }
     const [lifted, again] = ['lifted', 'again'].map((subject) => ({ subject, end: now + 1000 }))
-    await changeBans(database, set, [lifted!, again!], now)
-    await changeBans(database, set, [{ ...again!, end: now + 2000 }], now)
-    await forgetBans(database, set, [lifted!, again!], now)
+    await editBans(database, set, 'change', [lifted!, again!], now)
+    await editBans(database, set, 'change', [{ ...again!, end: now + 2000 }], now)
+    await editBans(database, set, 'forget', [lifted!, again!], now)
     const { bans } = await readBans(database, set, Number.POSITIVE_INFINITY, 9, now)
     expect(bans).toEqual([{ subject: 'again', end: now + 2000 }])
   })

@@ -1,10 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import type { Database } from '../../../../src/core/decide/question.ts'
 import type { Feature } from '../../../../src/core/feature.ts'
-import {
-  createAnswer,
-  type ReportCall,
-  reportEndpoint,
-} from '../../../../src/features/observe/answer.ts'
+import { reportEndpoint } from '../../../../src/features/observe/answer.ts'
 import { observe } from '../../../../src/features/observe/index.ts'
 import { OPEN_METRICS } from '../../../../src/features/observe/open-metrics.ts'
 import { createGateway } from '../../../../src/hosts/worker/gateway.ts'
@@ -23,15 +20,12 @@ const policies = [{ name: 'per-ip', limit: 10, window: '1m' }] as const
 const paths = ['/stats', '/metrics']
 
 /** A gateway with an observer that has these counts. */
-function gatewayWith(calls: ReportCall[] = []) {
-  const answer = createAnswer((call) => {
-    calls.push(call)
+function gatewayWith(databases: Pick<Database, 'isOpen'>[] = []) {
+  const endpoint = reportEndpoint((database) => {
+    databases.push(database)
     return someStats()
   })
-  const withAnswer: Feature = {
-    ...observe(),
-    compile: () => ({ endpoints: [reportEndpoint(answer)] }),
-  }
+  const withAnswer: Feature = { ...observe(), compile: () => ({ endpoints: [endpoint] }) }
   return createGateway({ policies: [...policies], use: [withAnswer] })
 }
 
@@ -75,9 +69,9 @@ describe('GET /_sluice/v1/stats and /metrics', () => {
   })
 
   test('The observer gets the state of the breaker.', async () => {
-    const calls: ReportCall[] = []
-    await ask(gatewayWith(calls), '/stats')
-    expect(calls[0]!.database.isOpen()).toBe(false)
+    const databases: Pick<Database, 'isOpen'>[] = []
+    await ask(gatewayWith(databases), '/stats')
+    expect(databases[0]!.isOpen()).toBe(false)
   })
 
   test.each(paths)('HEAD %s has the header fields of GET, and no body.', async (path) => {

@@ -36,10 +36,7 @@ function decide(observer: ReportingObserver, fact: Partial<DecisionFact> = {}) {
   observer.decided(factOf({ waitUntil: (promise) => void background.push(promise), ...fact }))
 }
 
-async function statsOf(observer: ReportingObserver) {
-  const call = { request: new Request('http://x/'), database: { isOpen: () => false } }
-  return (await observer.answer('/stats', call)).json() as Promise<{ dropped: object }>
-}
+const statsOf = (observer: ReportingObserver) => observer.statsOf({ isOpen: () => false })
 
 test('A report goes to each destination of to, and all have the same counts.', async () => {
   const log = vi.spyOn(console, 'log').mockImplementation(() => {})
@@ -55,7 +52,7 @@ test('A report goes to each destination of to, and all have the same counts.', a
   expect(points.find(({ blobs }) => blobs[0] === 'decisions')!.doubles[0]).toBe(4)
   const [report] = collector.reports()
   expect(report!.metrics.get('sluice.decisions')!.points.map(({ value }) => value)).toEqual([4])
-  expect((await statsOf(observer)).dropped).toEqual({
+  expect(statsOf(observer).dropped).toEqual({
     log: 0,
     'analytics:DATA': 0,
     [`otlp:${new URL(collector.url).host}`]: 0,
@@ -71,7 +68,7 @@ test('A missing binding and a collector that fails lose their reports, with thei
   decide(observer)
   await Promise.all(background)
   expect(lines.sort()).toEqual(['report-lost bad-status', 'report-lost not-configured'])
-  expect(Object.values((await statsOf(observer)).dropped)).toEqual([1, 1])
+  expect(Object.values(statsOf(observer).dropped)).toEqual([1, 1])
 })
 
 test('A notice is sent once for each limit, threshold and window, also for a limit that does not bind.', async () => {
@@ -96,7 +93,7 @@ test('A notice is sent once for each limit, threshold and window, also for a lim
     ['b', 'hash of 203.0.113.7', 80],
     ['b', 'hash of 203.0.113.7', 90],
   ])
-  expect((await statsOf(observer)).dropped).toEqual({ webhook: 0 })
+  expect(statsOf(observer).dropped).toEqual({ webhook: 0 })
 })
 
 test('A notice that the receiver rejects is counted.', async () => {
@@ -105,6 +102,6 @@ test('A notice that the receiver rejects is counted.', async () => {
   const decision = { ...admitted, decidedAt: 1, limits: [limitState({ remaining: 2 })] }
   decide(observer, { decision, env: { SLUICE_WEBHOOK_SECRET: SECRET } })
   await Promise.all(background)
-  expect((await statsOf(observer)).dropped).toEqual({ webhook: 1 })
+  expect(statsOf(observer).dropped).toEqual({ webhook: 1 })
   expect(lines).toEqual(['webhook rejected'])
 })

@@ -4,7 +4,6 @@ import type { DecisionFact } from '../../../../src/core/decide/observer.ts'
 import type { DecisionEvent } from '../../../../src/features/observe/event.ts'
 import { createObserver } from '../../../../src/features/observe/observer.ts'
 import { type ObserveOptions, parseOptions } from '../../../../src/features/observe/options.ts'
-import type { Stats } from '../../../../src/features/observe/report.ts'
 import { admitted, factOf, limitState, matchOf, refused, refusing } from '../../../support/facts.ts'
 
 const NOW = 1_789_000_000_000
@@ -18,11 +17,7 @@ function setUp(options: ObserveOptions = {}) {
     (event, code) => void lines.push(`${event} ${code}`),
     () => NOW,
   )
-  const stats = async () => {
-    const call = { request: new Request('http://x/') }
-    const answer = await observer.answer('/stats', { ...call, database: { isOpen: () => false } })
-    return (await answer.json()) as Stats
-  }
+  const stats = () => observer.statsOf({ isOpen: () => false })
   return { observer, events, lines, stats }
 }
 
@@ -117,7 +112,7 @@ describe('the event of a decision', () => {
     expect(events).toMatchObject([
       { outcome: 'verified', policy: 'a', allowed: false, near: false },
     ])
-    const { total } = await stats()
+    const { total } = stats()
     expect(total.series).toMatchObject([{ outcome: 'verified', decisions: 1, near: 0 }])
     expect(total.offenders).toEqual([])
   })
@@ -214,7 +209,7 @@ describe('onDecision', () => {
     observer.decided(factOf({ waitUntil: (one) => void waiting.push(one) }))
     await Promise.all(waiting)
     expect(lines).toEqual(['observe-failed RangeError'])
-    expect((await stats()).total.series[0]!.decisions).toBe(1)
+    expect(stats().total.series[0]!.decisions).toBe(1)
   })
 
   test('If it throws, the counts are reported nevertheless.', async () => {
@@ -245,7 +240,7 @@ describe('the statistics of an isolate', () => {
     decide({ ...refused, reason: 'shielded', limits: [] }, 'y', 2)
     decide(admitted, 'z', 9)
     decide({ ...refused, reason: 'store-error', fallback: 'deny', limits: [] }, 'z', 9)
-    const { total, fallbacks } = await stats()
+    const { total, fallbacks } = stats()
     expect(total.offenders).toEqual([
       { policy: 'a', subject: 'hash of x', refusals: 4, error: 0 },
       { policy: 'a', subject: 'hash of y', refusals: 2, error: 0 },
@@ -263,7 +258,7 @@ describe('the statistics of an isolate', () => {
       const { observer, stats, events } = setUp({ subjects })
       const matches = [matchOf({}, { partitionKey: [['ip', 'x']] })]
       observer.decided(factOf({ decision: refused, matches, env: { SLUICE_DEV: 'true' } }))
-      const { offenders } = (await stats()).total
+      const { offenders } = stats().total
       expect(offenders.map(({ subject }) => subject)).toEqual(label ? [label] : [])
       expect(events[0]!.subject).toBe(label && 'hash of x')
     },
@@ -275,11 +270,7 @@ describe('the statistics of an isolate', () => {
     const { end } = observer.begin([{ requests: [{ mode: 'take', limits }] }])
     const answers = [`${NOW} +${NOW}:60000:1;`]
     end([{ decidedAt: NOW, states: [[limitState()]] }], { answers, sendsTime: false })
-    const answer = await observer.answer('/stats', {
-      request: new Request('http://x/'),
-      database: { isOpen: () => true },
-    })
-    const { circuit, total } = (await answer.json()) as Stats
+    const { circuit, total } = observer.statsOf({ isOpen: () => true })
     expect(circuit).toBe('open')
     expect(total.store).toMatchObject({ calls: 1, billedCommands: 4 })
   })
