@@ -4,6 +4,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { read } from '../support/pages.ts'
 import { type ConsumerOptions, createConsumer } from './support/consumer.ts'
 import { expectOneRefusal } from './support/eleven.ts'
+import { placeOf } from './support/guide.ts'
 import { listening } from './support/listening.ts'
 
 interface ServerProject extends ConsumerOptions {
@@ -13,6 +14,8 @@ interface ServerProject extends ConsumerOptions {
   command: string[]
   /** A proxy of the test sends the address of the client. */
   behindProxy?: boolean
+  /** What the server does besides. */
+  also?: (url: string) => Promise<void>
 }
 
 /**
@@ -122,18 +125,19 @@ app.listen(Number(process.env.PORT), '127.0.0.1')
     prepare: { command: ['tsc'], isSilent: true },
     command: ['node', 'main.js'],
   },
-  'A Next.js 16 app with proxy.ts compiles, builds and limits requests with sluice/next.': {
-    packages: [
-      'next@16.4.6',
-      'react@19.3.1',
-      'react-dom@19.3.1',
-      'typescript@5.9.3',
-      '@types/node@24.19.2',
-      '@types/react@19',
-    ],
-    files: {
-      'package.json': '{ "private": true }',
-      'proxy.ts': `import { type NextRequest, NextResponse } from 'next/server'
+  'A Next.js 16 app compiles and builds. It limits requests with sluice/next, and a server action with sluice/limits.':
+    {
+      packages: [
+        'next@16.4.6',
+        'react@19.3.1',
+        'react-dom@19.3.1',
+        'typescript@5.9.3',
+        '@types/node@24.19.2',
+        '@types/react@19',
+      ],
+      files: {
+        'package.json': '{ "private": true }',
+        'proxy.ts': `import { type NextRequest, NextResponse } from 'next/server'
 import { rateLimitProxy } from 'sluice/next'
 
 export const proxy = rateLimitProxy(
@@ -149,7 +153,7 @@ export const proxy = rateLimitProxy(
 
 export const config = { matcher: '/((?!_next/static|_next/image|favicon.ico).*)' }
 `,
-      'app/layout.tsx': `export default function Layout({ children }: { children: React.ReactNode }) {
+        'app/layout.tsx': `export default function Layout({ children }: { children: React.ReactNode }) {
   return (
     <html lang="en">
       <body>{children}</body>
@@ -157,19 +161,58 @@ export const config = { matcher: '/((?!_next/static|_next/image|favicon.ico).*)'
   )
 }
 `,
-      'app/page.tsx': `export default function Page() {
+        'app/page.tsx': `export default function Page() {
   return <p>Welcome.</p>
 }
 `,
+        'app/invite/server-action.ts': placeOf('server-action.ts'),
+        'app/invite/users.ts': `export const currentUser = async () => ({ id: 'ann' })
+export const sendInvitation = async (_: { id: string }, email: string) => console.log(email)
+`,
+        'app/invite/page.tsx': `'use client'
+import { useActionState } from 'react'
+import { invite } from './server-action'
+
+export default function Page() {
+  const [answer, action] = useActionState(invite, '')
+  return (
+    <form action={action}>
+      <input name="email" />
+      <output>{answer}</output>
+    </form>
+  )
+}
+`,
+      },
+      prepare: { command: ['next', 'build'], isSilent: false },
+      command: ['next', 'start', '-H', '127.0.0.1'],
+      behindProxy: true,
+      also: expectLimitedForm,
     },
-    prepare: { command: ['next', 'build'], isSilent: false },
-    command: ['next', 'start', '-H', '127.0.0.1'],
-    behindProxy: true,
-  },
+}
+
+/** Sends a form as a browser without JavaScript does, six times. The server action admits five. */
+async function expectLimitedForm(url: string): Promise<void> {
+  const headers = { 'x-forwarded-for': '203.0.113.9' }
+  const page = await (await fetch(`${url}/invite`, { headers })).text()
+  const answers: string[] = []
+  for (let sent = 0; sent < 6; sent++) {
+    const body = new FormData()
+    body.set('email', 'ben@example.com')
+    for (const [, name, value = ''] of page.matchAll(
+      /<input type="hidden" name="([^"]+)"(?: value="([^"]*)")?/g,
+    )) {
+      body.set(name!, value.replaceAll('&quot;', '"'))
+    }
+    const response = await fetch(`${url}/invite`, { method: 'POST', headers, body })
+    answers.push(/<output>([^<]*)/.exec(await response.text())![1]!)
+  }
+  expect(answers.slice(0, 5)).toEqual(Array(5).fill('The invitation is on its way.'))
+  expect(answers[5]).toMatch(/^Try again in \d+ minutes\.$/)
 }
 
 test.each(Object.entries(projects))('%s', async (_, options) => {
-  const { prepare, command, behindProxy } = options
+  const { prepare, command, behindProxy, also } = options
   const { run, start } = await createConsumer(options)
   if (prepare) {
     const output = await run(...(prepare.command as [string]))
@@ -193,6 +236,7 @@ test.each(Object.entries(projects))('%s', async (_, options) => {
     })
   await expectOneRefusal(() => send('203.0.113.7'))
   expect(bridge.stats()[bridge.token]!.http).toBeGreaterThanOrEqual(11)
+  await also?.(`http://127.0.0.1:${port}`)
   if (!behindProxy) return
   const other = await send('203.0.113.8')
   expect(other.status).toBe(200)

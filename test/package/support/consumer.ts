@@ -2,7 +2,7 @@ import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { delimiter, dirname, join } from 'node:path'
+import { basename, delimiter, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { inject, onTestFinished } from 'vitest'
 
@@ -80,31 +80,42 @@ export async function installConsumer({ files, packages = [] }: ConsumerOptions)
   return folder
 }
 
+/** Starts a program in a folder, with further variables. */
+export function startIn(
+  folder: string,
+  file: string,
+  args: string[],
+  variables: Record<string, string> = {},
+): StartedProgram & { stop(): Promise<void> } {
+  const env = { ...consumerEnv, ...variables }
+  const child = spawn(file, args, { cwd: folder, env, detached: true })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (output += text))
+  const closed = once(child, 'close')
+  const exited = closed.then(() => {
+    throw new Error(`${basename(file)} ${args.join(' ')} exited:\n${output}`)
+  })
+  exited.catch(() => {}) // Also after the test.
+  return {
+    exited,
+    /** Kills it, with the processes that it started. */
+    async stop() {
+      try {
+        process.kill(-child.pid!, 'SIGKILL')
+      } catch {} // It has exited.
+      await closed.catch(() => {})
+    },
+  }
+}
+
 /** Creates a project outside the repository, and installs the packed package into it. Removes it after the test. */
 export async function createConsumer(options: ConsumerOptions): Promise<Consumer> {
   const folder = await installConsumer(options)
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   const bin = (name: string) => join(folder, 'node_modules/.bin', name)
-  const start = (
-    name: string,
-    args: string[],
-    variables: Record<string, string>,
-  ): StartedProgram => {
-    const options = { cwd: folder, env: { ...consumerEnv, ...variables }, detached: true }
-    const child = spawn(bin(name), args, options)
-    let output = ''
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (output += text))
-    const closed = once(child, 'close')
-    onTestFinished(async () => {
-      try {
-        process.kill(-child.pid!, 'SIGKILL')
-      } catch {} // It has exited.
-      await closed.catch(() => {})
-    })
-    const exited = closed.then(() => {
-      throw new Error(`${name} ${args.join(' ')} exited:\n${output}`)
-    })
-    exited.catch(() => {}) // Also after the test.
+  const start = (name: string, args: string[], variables: Record<string, string>) => {
+    const { exited, stop } = startIn(folder, bin(name), args, variables)
+    onTestFinished(stop)
     return { exited }
   }
   return {

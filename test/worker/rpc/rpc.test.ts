@@ -23,21 +23,24 @@ beforeAll(async () => {
   } as never)
   const other = await file('other-worker.js')
   const variables = Object.entries(database.env).map(([name, value]) => [name, text(value)])
-  const toSluice = (props?: object) => ({
-    ...{ type: 'worker', worker: 'sluice', exportName: 'RateLimit', ...(props && { props }) },
+  const to = (gateway: string, props?: object) => ({
+    ...{ type: 'worker', worker: gateway, exportName: 'RateLimit', ...(props && { props }) },
   })
   const worker = (name: string, contents: string, env: object) => ({
     config: { name, compatibilityDate, env, manifest: esm(contents) },
   })
-  const bindings = { LOGIN: toSluice({ policy: 'login' }), ANY: toSluice() }
+  const bindingsTo = (gateway: string) => ({
+    ...{ LOGIN: to(gateway, { policy: 'login' }), ANY: to(gateway) },
+  })
   miniflare = new Miniflare({
     host: '127.0.0.1',
     port: 0,
     workers: [
-      worker('first', other, bindings),
-      worker('second', other, bindings),
-      worker('any-call', await file('any-call-worker.js'), bindings),
+      worker('first', other, bindingsTo('sluice')),
+      worker('second', other, bindingsTo('another-isolate')),
+      worker('any-call', await file('any-call-worker.js'), bindingsTo('sluice')),
       worker('sluice', script, Object.fromEntries(variables)),
+      worker('another-isolate', script, Object.fromEntries(variables)),
     ],
   } as unknown as ConstructorParameters<typeof Miniflare>[0])
   await miniflare.ready
@@ -74,7 +77,7 @@ test("A Worker that is written for Cloudflare's binding is limited by the policy
   expect(seen).toEqual([200, 200, 200, 429])
 })
 
-test('Two Workers share the count.', async () => {
+test('Two Workers that ask two isolates of the gateway share the count.', async () => {
   const seen = []
   for (const worker of ['first', 'second', 'first', 'second']) seen.push(await login(worker))
   expect(seen).toEqual([200, 200, 200, 429])
