@@ -14,6 +14,7 @@ const NOT_RUN: [command: RegExp, reason: string][] = [
     'A deployed Worker. The suite sends the same to a local one.',
   ],
   [/^curl -X PUT "\$API\//, 'A deployed Worker and the whole digest, which the page shortens.'],
+  [/^npx sluice replay \/var\/log\//, 'A log of nginx there. test/cli/replay/logs has such logs.'],
   [/^curl -o access\.log /, 'The network. The same log is in test/cli/replay/logs.'],
   [/^npm ci && npm start$/, 'CI installs with npm ci. test/cli/start.test.ts runs npm start.'],
   [

@@ -2,21 +2,30 @@
 import { describe, expect, test } from 'vitest'
 import { examples } from '../../site/playground/scenarios.ts'
 import { brokenLinks, fileAt, firstPageSize } from '../../tools/site/check.ts'
-import { pagePaths, preparePages, type SiteFiles, sidebar } from '../../tools/site/pages.ts'
-import { pageAt, sectionOf } from '../support/pages.ts'
+import {
+  descriptionOf,
+  pagePaths,
+  preparePages,
+  type SidebarItem,
+  type SiteFiles,
+  sidebar,
+} from '../../tools/site/pages.ts'
+import { type Block, blocksOf, pageAt, pages, read, sectionOf } from '../support/pages.ts'
 
 const prepared = preparePages()
 const textOf = (path: string) => prepared.get(path) as string
 
 describe('a page of the repository on the site', () => {
-  test('A link to a README is a link to the index of its folder.', () => {
-    expect(textOf('index.md')).toContain('](docs/index.md)')
+  test('A link to a README is a link to its folder, and that of the repository to the first page.', () => {
+    expect(textOf('index.md')).toContain('](/docs/)')
     expect(prepared.has('docs/index.md')).toBe(true)
+    expect(textOf('docs/guides/run-it-yourself.md')).toContain('](/packages/upstash-bridge/')
   })
 
   test('A link to a source file leads to its text on the site.', () => {
-    expect(textOf('docs/architecture.md')).toContain('](/source/src/core/pipeline.ts.txt)')
-    expect(prepared.get('public/source/src/core/pipeline.ts.txt')).toContain('checkRequest')
+    const file = 'examples/middleware.ts'
+    expect(textOf('docs/guides/hono-app.md')).toContain(`](/source/${file}.txt)`)
+    expect(prepared.get(`public/source/${file}.txt`)).toBe(read(file))
   })
 
   test('Code blocks stay as they are.', () => {
@@ -53,17 +62,59 @@ describe('a page of the repository on the site', () => {
   )
 })
 
-test('The sidebar has every page of the index, and each link is a page.', () => {
-  const links = sidebar().flatMap(({ items = [] }) => items.map(({ link }) => link!))
-  const pages = pagePaths().map(
-    (path) => `/${path.replace(/(^|\/)README\.md$/, '$1').replace(/\.md$/, '')}`,
+const linksOf = (items: SidebarItem[]): string[] =>
+  items.flatMap(({ link, items = [] }) => [...(link ? [link] : []), ...linksOf(items)])
+
+describe('the sidebar', () => {
+  const groups = sidebar()
+  const paths = [...prepared.keys()]
+    .filter((path) => path.endsWith('.md'))
+    .map((path) => `/${path.replace(/(^|\/)index\.md$/, '$1').replace(/\.md$/, '')}`)
+
+  test('It has each page of the site once, apart from the first page and the index.', () => {
+    expect(linksOf(groups).sort()).toEqual(
+      paths.filter((path) => !/^\/(docs\/)?$/.test(path)).sort(),
+    )
+  })
+
+  test('It shows at most 30 links, whichever group is open.', () => {
+    const [start, ...others] = groups
+    expect(start!.collapsed).toBe(false)
+    expect(others.every(({ collapsed }) => collapsed)).toBe(true)
+    const most = Math.max(...others.map((group) => linksOf([group]).length))
+    expect(linksOf([start!]).length + most).toBeLessThanOrEqual(30)
+  })
+
+  test('It has no page for contributors.', () => {
+    const ours = /^(lua|test|tools|CONTRIBUTING|docs\/architecture|docs\/contribute)/
+    expect(pagePaths().filter((path) => ours.test(path))).toEqual([])
+  })
+})
+
+test('Each block of code on the first page is a part of one that a test runs.', () => {
+  const home = { path: 'site/home.md', text: read('site/home.md') }
+  const bare = ({ code }: Block) => code.replace(/\s+/g, '').replace(/,(?=[\])}])/g, '')
+  const known = pages.flatMap(blocksOf).map(bare)
+  const shown = blocksOf(home).map(bare)
+  expect(shown.length).toBe(3)
+  const unknown = shown.filter((code) => !known.some((block) => block.includes(code)))
+  expect(unknown).toEqual([])
+})
+
+test('Each page has a description of its own.', () => {
+  const all = [...prepared].flatMap(([path, text]) =>
+    path.endsWith('.md') ? [String(text).match(/^description: (.*)$/m)?.[1] ?? path] : [],
   )
-  expect(links.filter((link) => !pages.includes(link))).toEqual([])
-  expect(
-    pages.filter(
-      (page) => /^\/docs\/(guides|reference|explanation)\//.test(page) && !links.includes(page),
-    ),
-  ).toEqual([])
+  expect(new Set(all).size).toBe(all.length)
+  expect(all.filter((text) => text.length < 30 || text.length > 260)).toEqual([])
+})
+
+test('A description is the first sentences of a page, without marks.', () => {
+  const long = 'It has many words. '.repeat(20)
+  expect(descriptionOf(`# A\n\n\`a\` is [one](b.md) **thing**. ${long}`)).toMatch(
+    /^a is one thing\. It has many words\.( It has many words\.)*$/,
+  )
+  expect(descriptionOf('# A\n\n```ts\nA\n```\n\nThe text:')).toBe('The text.')
 })
 
 describe('the checks', () => {

@@ -114,10 +114,11 @@ export const siteMutants: Mutant[] = [
     'return true',
     'pages',
   ),
+  pages('a link to a README stays one', '`/${sitePath(path)', '`/${path', 'pages'),
   pages(
-    'a link to a README stays one',
-    "return [sitePath(file), ...anchor].join('')",
-    "return [file, ...anchor].join('')",
+    'contributors have pages on the site',
+    '.filter(({ text }) => text !== CONTRIBUTE)',
+    '',
     'pages',
   ),
 ]

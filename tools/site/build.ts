@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { cp, mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { REPOSITORY, SITE } from './addresses.ts'
 import { preparePages, type SiteFiles, sidebar } from './pages.ts'
 import { bundlePlayground } from './playground.ts'
 
@@ -36,15 +37,20 @@ async function run(command: string, args: string[]) {
   if (code !== 0) throw new Error(`${command} ${args.join(' ')} has failed:\n${said}`)
 }
 
+const robots = () => `User-agent: *\nAllow: /\n${SITE && `Sitemap: ${SITE}/sitemap.xml\n`}`
+
 /** Builds the site into site/dist. */
 export async function buildSite(): Promise<void> {
   const generator = join(folder, 'node_modules/vitepress/bin/vitepress.js')
-  if (!existsSync(generator))
+  const { dependencies } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  if (!Object.keys(dependencies).every((name) => existsSync(join(folder, 'node_modules', name))))
     await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'])
   await rm(pagesFolder, { recursive: true, force: true })
   await write(preparePages(), pagesFolder)
-  await writeFile(join(folder, '.cache/sidebar.json'), JSON.stringify(sidebar()))
+  const about = { sidebar: sidebar(), site: SITE, repository: REPOSITORY }
+  await writeFile(join(folder, '.cache/site.json'), JSON.stringify(about))
   await cp(join(folder, 'public'), join(pagesFolder, 'public'), { recursive: true })
+  await writeFile(join(pagesFolder, 'public/robots.txt'), robots())
   await write(await bundlePlayground(), join(pagesFolder, 'public/playground'))
   await run(process.execPath, [generator, 'build', '.'])
 }

@@ -1,8 +1,9 @@
-/** Prepares the pages of the repository for the site: the same folders, with links that the site can follow. */
+/** Prepares the pages of the site from those of the repository: which pages it has, their links, their descriptions, the sidebar. */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path/posix'
 import { fileURLToPath } from 'node:url'
 import { examples } from '../../site/playground/scenarios.ts'
+import { REPOSITORY } from './addresses.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const read = (path: string) => readFileSync(root + path, 'utf8')
@@ -10,24 +11,64 @@ const read = (path: string) => readFileSync(root + path, 'utf8')
 /** A file of the site, by its path. */
 export type SiteFiles = Map<string, string | Uint8Array>
 
+/** The first page of the site. A link to README.md, the first page of the repository, leads there. */
+const HOME = 'site/home.md'
+/** The index of the documentation. Its tables are the sidebar. */
+const INDEX = 'docs/README.md'
+/** The section of the index whose pages are for contributors. They are no pages of the site. */
+const CONTRIBUTE = 'Contribute'
+
+interface Link {
+  text: string
+  /** The path of a page in the repository. */
+  page: string
+}
+
+interface Section {
+  text: string
+  links: Link[]
+  /** The sections below this one. */
+  parts: Section[]
+}
+
+function sectionsOf(markdown: string, level: number): Section[] {
+  const mark = '#'.repeat(level)
+  return markdown
+    .split(new RegExp(`^${mark} `, 'm'))
+    .slice(1)
+    .map((section) => {
+      const [text = ''] = section.split('\n', 1)
+      const [own = ''] = section.split(`\n${mark}# `, 1)
+      const links = [...own.matchAll(/\[([^\]]+)\]\(([^)#\s]+)\)/g)].map(([, label, target]) => ({
+        text: label!.replaceAll('`', ''),
+        page: normalize(join(dirname(INDEX), target!)),
+      }))
+      return { text, links, parts: sectionsOf(section, level + 1) }
+    })
+}
+
+const forUsers = () => sectionsOf(read(INDEX), 2).filter(({ text }) => text !== CONTRIBUTE)
+
 /** The pages of the site, by their paths in the repository. */
 export function pagePaths(): string[] {
-  const inDocs = readdirSync(`${root}docs`, { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => `docs/${name}`)
-  const ofPackages = readdirSync(`${root}packages`).map((name) => `packages/${name}/README.md`)
-  return [
-    ...['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', 'lua/README.md'],
-    ...['test/README.md', 'tools/bench/README.md'],
-    ...ofPackages.filter((path) => existsSync(root + path)),
-    ...inDocs,
-  ].sort()
+  const pagesOf = ({ links, parts }: Section): string[] => [
+    ...links.map(({ page }) => page),
+    ...parts.flatMap(pagesOf),
+  ]
+  return [...new Set([HOME, INDEX, ...forUsers().flatMap(pagesOf)])].sort()
 }
 
 /** `README.md` is the page of its folder. */
-const sitePath = (path: string) => path.replace(/(^|\/)README\.md$/, '$1index.md')
+const sitePath = (path: string) =>
+  path === HOME || path === 'README.md' ? 'index.md' : path.replace(/\/README\.md$/, '/index.md')
 
-/** Source files that pages link to are text files of the site. */
+/** The address of a page on the site. */
+const addressOf = (path: string) =>
+  `/${sitePath(path)
+    .replace(/(^|\/)index\.md$/, '$1')
+    .replace(/\.md$/, '')}`
+
+/** Source files that pages link to are text files of the site, while the repository has no address. */
 const SOURCE = 'source'
 
 /** The Markdown of all pages, the pictures beside them, and the source files that they link to. */
@@ -38,9 +79,11 @@ export function preparePages(): SiteFiles {
   return files
 }
 
+const CODE = /^( *(?:```|~~~).*?^ *(?:```|~~~)$)/gms
+
 function prepared(path: string, paths: string[], files: SiteFiles): string {
-  return withPlayground(path, read(path))
-    .split(/^( *(?:```|~~~).*?^ *(?:```|~~~)$)/gms)
+  const text = withPlayground(path, read(path))
+    .split(CODE)
     .map((part, index) =>
       index % 2 === 1
         ? part
@@ -50,6 +93,32 @@ function prepared(path: string, paths: string[], files: SiteFiles): string {
           ),
     )
     .join('')
+  if (text.startsWith('---\n')) return text
+  const edit = REPOSITORY ? { edit: editAddress(path) } : {}
+  const about = { description: descriptionOf(text), ...edit }
+  const lines = Object.entries(about).map(([name, value]) => `${name}: ${JSON.stringify(value)}`)
+  return `---\n${lines.join('\n')}\n---\n\n${text}`
+}
+
+const editAddress = (path: string) => `${REPOSITORY}/edit/main/${path}`
+
+/** The first paragraph of a page, as plain text: whole sentences of at most 200 characters, at least one. */
+export function descriptionOf(markdown: string): string {
+  const paragraph = markdown
+    .replace(CODE, '')
+    .split(/\n{2,}/)
+    .find((part) => /^[A-Z`*[]/.test(part))
+  const text = (paragraph ?? '')
+    .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replace(/<[^>]*>|[`*]/g, '')
+    .replace(/\s+/g, ' ')
+    .trim()
+  let description = ''
+  for (const sentence of text.split(/(?<=[.!?]) (?=[A-Z])/)) {
+    if (description && description.length + sentence.length > 200) break
+    description += (description && ' ') + sentence
+  }
+  return description.replace(/:$/, '.')
 }
 
 /** The link of the site for a link of the repository. */
@@ -57,12 +126,13 @@ function linkOf(target: string, from: string, paths: string[], files: SiteFiles)
   if (/^([a-z]+:|#|\/)/.test(target)) return target
   const [file = '', ...anchor] = target.split(/(?=#)/)
   const found = normalize(join(dirname(from), file)).replace(/\/$/, '')
-  if (paths.includes(found)) return [sitePath(file), ...anchor].join('')
+  if (found === 'README.md' || paths.includes(found)) return [addressOf(found), ...anchor].join('')
   if (!existsSync(root + found)) throw new Error(`${from}: the link ${target} leads nowhere`)
   if (/\.(svg|png)$/.test(found)) {
     files.set(found, readFileSync(root + found))
     return file.startsWith('.') ? file : `./${file}`
   }
+  if (REPOSITORY) return [`${REPOSITORY}/blob/main/${found}`, ...anchor].join('')
   const isFolder = statSync(root + found).isDirectory()
   const shown = `${SOURCE}/${found}.txt`
   files.set(`public/${shown}`, isFolder ? `${readdirSync(root + found).join('\n')}\n` : read(found))
@@ -93,34 +163,22 @@ function withPlayground(path: string, text: string): string {
   )
 }
 
-interface SidebarItem {
+export interface SidebarItem {
   text: string
   link?: string
   items?: SidebarItem[]
   collapsed?: boolean
 }
 
-/** The sidebar: the tables of docs/README.md, so that both have the same pages. */
+/** The sidebar: the sections of docs/README.md. All but the first are closed until a page of theirs is open. */
 export function sidebar(): SidebarItem[] {
-  const sections = read('docs/README.md').split(/^## /m).slice(1)
-  const start: SidebarItem[] = [
-    { text: 'Overview', link: '/' },
-    { text: 'Tutorial', link: '/docs/tutorial' },
-  ]
-  return [
-    { text: 'Start', items: start },
-    ...sections.map((section): SidebarItem => {
-      const [text = ''] = section.split('\n', 1)
-      const links = [...section.matchAll(/\[([^\]]+)\]\(([^)#\s]+)\)/g)]
-      return {
-        text,
-        items: links.map(([, title, target]) => ({
-          text: title!.replaceAll('`', ''),
-          link: `/${sitePath(normalize(join('docs', target!)))
-            .replace(/(^|\/)index\.md$/, '$1')
-            .replace(/\.md$/, '')}`,
-        })),
-      }
-    }),
-  ]
+  const itemOf = ({ text, links, parts }: Section): SidebarItem => ({
+    text,
+    collapsed: true,
+    items: [
+      ...links.map(({ text, page }) => ({ text, link: addressOf(page) })),
+      ...parts.map(itemOf),
+    ],
+  })
+  return forUsers().map((section, index) => ({ ...itemOf(section), collapsed: index > 0 }))
 }
