@@ -11,7 +11,7 @@ import { limitsOf } from '../../src/core/decide/limit.ts'
 import { featuresOf, stagesOf } from '../../src/core/feature.ts'
 import { compileCredentials } from '../../src/core/program/credentials.ts'
 import { keyReaders, labelOf } from '../../src/core/program/key.ts'
-import { compileMatcher, isMatch, type Match } from '../../src/core/program/match.ts'
+import { compileMatcher, type Match } from '../../src/core/program/match.ts'
 import { addressReader } from '../../src/core/request/client-address.ts'
 import { normalizePath } from '../../src/core/request/path.ts'
 import { RequestView } from '../../src/core/request/view.ts'
@@ -97,7 +97,7 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
   // The options name the address of the client, wherever `clientAddress` reads it.
   const view = new RequestView(request, runtime, config, addressReader('cloudflare'))
   const seen = (await compileCredentials(config, readers)?.(view)) ?? view
-  const { denied, policies, shield } = await describe(seen)
+  const { denied, policies, unmet = [], shield } = await describe(seen)
   if (/^\/_sluice(\/|$)/.test(normalizePath(new URL(seen.request.url).pathname))) {
     notes.push('the Worker itself responds to paths under /_sluice/, before any policy applies')
   }
@@ -105,9 +105,7 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
     const problem = await stages.bodyProblem!(request)
     if (problem) notes.push(`the body cannot be read: ${problem}`)
   }
-  const charged = policies.some(
-    (one) => isMatch(one) && one.policy.mode === 'enforce' && one.cost > 0,
-  )
+  const charged = policies.some((one) => one.policy.mode === 'enforce' && one.cost > 0)
   if (shield && charged) {
     const { limit, periodMs } = config.shield!
     const key = shield.map(([part, value]) => (part === 'global' ? part : `${part} = ${value}`))
@@ -115,7 +113,7 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
       `the shield counts the request before Redis does, by ${key.join(', ')}: ${limit} per ${spanText(periodMs)}`,
     )
   }
-  const keys = new Set(policies.filter(isMatch).map((one) => canonical(one.partitionKey)))
+  const keys = new Set(policies.map((one) => canonical(one.partitionKey)))
   if (config.use.some(({ name }) => name === 'cluster') && keys.size > 1) {
     notes.push(
       `the ${keys.size} keys may be in ${keys.size} slots of the cluster, with one call of the script for each slot`,
@@ -141,8 +139,11 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
       verifiedBot: seen.verifiedBot ?? null,
     },
     denied: denied ?? null,
-    policies: policies.map((one) => (isMatch(one) ? met(one, config) : whyNot(one, seen, config))),
-    script: await scriptFor(policies.filter(isMatch)),
+    policies: config.policies.flatMap(({ name }) => [
+      ...policies.filter(({ policy }) => policy.name === name).map((one) => met(one, config)),
+      ...unmet.filter(({ policy }) => policy.name === name).map((one) => whyNot(one, seen, config)),
+    ]),
+    script: await scriptFor(policies),
     notes,
   }
 }

@@ -5,7 +5,7 @@ import type { Config, Policy } from '../../src/core/config/parse.ts'
 import type { Condition } from '../../src/core/config/schema/condition.ts'
 import type { KeyPart } from '../../src/core/config/schema/key.ts'
 import { featuresOf, stagesOf } from '../../src/core/feature.ts'
-import { compileMatcher, isMatch, type Match } from '../../src/core/program/match.ts'
+import { compileMatcher, type Match } from '../../src/core/program/match.ts'
 import { RequestView } from '../../src/core/request/view.ts'
 import { plans } from '../../src/features/plans/index.ts'
 import { withoutFunctions } from '../explain/explain.ts'
@@ -30,7 +30,7 @@ export function createLocalMatcher(parsed: Config, url: string, headers: Record<
     const { policies } = await match(
       new RequestView(request, runtime, config, () => parseAddress(ADDRESS)),
     )
-    return policies.filter(isMatch)
+    return policies
   }
 }
 

@@ -2,7 +2,7 @@ import type { Denied, KeyFault, Lacking } from '../core/base/decision.ts'
 import type { Part } from '../core/base/part.ts'
 import type { Policy } from '../core/config/parse.ts'
 import type { Call } from '../core/endpoint.ts'
-import { isMatch, type Match, type Unmet } from '../core/program/match.ts'
+import type { Match, Unmet } from '../core/program/match.ts'
 import { jsonAnswer } from '../core/respond/response.ts'
 import { bodyOf } from './call.ts'
 import { describedRequest } from './described-request.ts'
@@ -53,16 +53,15 @@ export async function tryRequest(call: Call, { name }: Policy): Promise<Response
   if (body instanceof Response) return body
   const matched = await describedRequest(body.request, call.rules, call.runtime)
   if ('expected' in matched) return unprocessable([matched])
-  const { denied, policies } = matched
+  const { denied, policies, unmet } = matched
   const [found, ...others] = policies.filter(({ policy }) => policy.name === name)
+  const why = unmet?.find(({ policy }) => policy.name === name)
   const trial: Trial = {
     policy: name,
     ...(denied && { denied }),
     ...(found
-      ? isMatch(found)
-        ? metBy(found, others.filter(isMatch))
-        : { met: false, ...whyNot(found) }
-      : { met: false, unmet: 'deny' }),
+      ? metBy(found, others)
+      : { met: false, ...(why ? whyNot(why) : { unmet: 'deny' as const }) }),
   }
   return jsonAnswer(trial)
 }

@@ -1,7 +1,7 @@
 import { sha256 } from '../core/base/digest.ts'
 import type { Idempotency } from '../core/decide/question.ts'
 import type { Caller } from '../core/endpoint.ts'
-import { isMatch, type Matched } from '../core/program/match.ts'
+import type { Matched } from '../core/program/match.ts'
 import { problem } from '../core/respond/response.ts'
 
 /** The time in which a repeated call gets the answer of the first, in ms. */
@@ -28,7 +28,7 @@ export async function idempotencyOf(
     })
   }
   const policies = questions.map(({ matched }) =>
-    matched.policies.filter(isMatch).map(({ policy, cost, floor }) => {
+    matched.policies.map(({ policy, cost, floor }) => {
       const { tag, mode, limit, burst, penalty, wait, overrides } = policy
       const own = [tag, mode, limit, burst, penalty, cost, floor]
       return wait || overrides ? [...own, wait, overrides] : own

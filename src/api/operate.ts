@@ -4,7 +4,7 @@ import { show } from '../core/config/schema/checked.ts'
 import { type Operation, operate as operateOn } from '../core/decide/operate.ts'
 import type { Call } from '../core/endpoint.ts'
 import { explicitKey, matchOf, policyOf } from '../core/program/explicit-key.ts'
-import { isMatch, type Match, type Unmet } from '../core/program/match.ts'
+import type { Match } from '../core/program/match.ts'
 import { jsonAnswer, problem } from '../core/respond/response.ts'
 import { bodyOf } from './call.ts'
 import { describedRequest } from './described-request.ts'
@@ -90,10 +90,10 @@ async function matchesOf(
   }
   const matched = await describedRequest(target.request, rules, runtime)
   if ('expected' in matched) return unprocessable([matched])
-  const found = matched.policies.filter((one) => one.policy.name === policy.name)
-  const met = found.filter(isMatch)
+  const isOwn = (one: { policy: Policy }) => one.policy.name === policy.name
+  const met = matched.policies.filter(isOwn)
   if (met.length > 0) return met
-  const unmet = found.find((one): one is Unmet => !isMatch(one))
+  const unmet = matched.unmet?.find(isOwn)
   const why = unmet ? whyNot(unmet) : { unmet: 'deny', by: matched.denied?.by }
   return problem(409, {
     title: 'Conflict',

@@ -22,7 +22,7 @@ async function matchedBy(
       : await byPolicy(ask, rules)
   const { cost } = ask
   if ('expected' in matched || cost === undefined) return matched
-  const policies = matched.policies.map((one) => ('unmet' in one ? one : { ...one, cost }))
+  const policies = matched.policies.map((one) => ({ ...one, cost }))
   return { ...matched, policies }
 }
 

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect } from 'vitest'
 import type { ConfigOptions, ExpectOptions, PolicyOptions } from '../../src/core/config/options.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
-import { isMatch, type Match } from '../../src/core/program/match.ts'
+import type { Match } from '../../src/core/program/match.ts'
 import { checkExpectations } from '../../src/lint/expect/expectations.ts'
 import { createMatcher } from './create-matcher.ts'
 import { match, request } from './random-conditions.ts'
@@ -73,7 +73,7 @@ export async function keepsExpectation(
   const meant = []
   for (const { url, init, circumstances } of sent) {
     const { policies } = await clients(url, init, circumstances)
-    const names = policies.filter(isMatch).map(({ partitionKey }) => JSON.stringify(partitionKey))
+    const names = policies.map(({ partitionKey }) => JSON.stringify(partitionKey))
     if (names.length > 0) meant.push({ names, matched: await matches(url, init, circumstances) })
   }
   const some = meant.slice(0, kinds)
@@ -84,7 +84,7 @@ export async function keepsExpectation(
     now += pause
     const { names, matched } = some[which % some.length]!
     if (matched.denied) continue
-    const limits = matched.policies.filter(isMatch)
+    const limits = matched.policies
     const enforced = limits.filter(({ policy }) => policy.mode === 'enforce')
     if (enforced.length > 0 && !(await decide(enforced, now))) continue
     for (const name of names) {

@@ -4,7 +4,6 @@ import type { StoreRequest } from '../../src/core/connection/store.ts'
 import { decideEach } from '../../src/core/decide/decide.ts'
 import { type Operation, operate } from '../../src/core/decide/operate.ts'
 import type { DecideOptions } from '../../src/core/decide/question.ts'
-import { isMatch } from '../../src/core/program/match.ts'
 import { RequestView } from '../../src/core/request/view.ts'
 import { bans } from '../../src/features/bans/index.ts'
 import { overrides } from '../../src/features/overrides/index.ts'
@@ -134,7 +133,7 @@ export function heldWorld(time: VirtualTime, latency: () => number = () => 0) {
       operate: (operation: Operation, headers: HeadersInit = {}) =>
         ahead(async () => {
           const { matched, parts } = await matchedOf(requestOf(headers))
-          for (const match of matched.policies.filter(isMatch)) {
+          for (const match of matched.policies) {
             await operate(operation, [match], parts, { waitUntil: quietly })
           }
         }),

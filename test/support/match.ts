@@ -1,5 +1,4 @@
 import type { ConfigOptions, PolicyOptions } from '../../src/core/config/options.ts'
-import { isMatch } from '../../src/core/program/match.ts'
 import { type Circumstances, createMatcher } from './create-matcher.ts'
 
 /** Terms of a policy for tests that do not depend on them. */
@@ -19,9 +18,7 @@ export async function met(
     policies: policies.map((policy) => ({ ...base, ...policy })),
   })
   const { policies: matches } = await match(url, init, circumstances)
-  return Object.fromEntries(
-    matches.filter(isMatch).map(({ policy, partitionKey }) => [policy.name, partitionKey]),
-  )
+  return Object.fromEntries(matches.map(({ policy, partitionKey }) => [policy.name, partitionKey]))
 }
 /** The names of the policies that apply. */
 export const names = async (...args: Parameters<typeof met>) => Object.keys(await met(...args))

@@ -2,7 +2,7 @@
 import { Agent, request as httpRequest } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { parseConfig } from '../../src/core/config/parse.ts'
-import { compileMatcher, isMatch, type Matched } from '../../src/core/program/match.ts'
+import { compileMatcher, type Matched } from '../../src/core/program/match.ts'
 import { folded } from '../../src/core/request/fold.ts'
 import { RequestView } from '../../src/core/request/view.ts'
 import { defaultFields } from '../../src/features/defaults.ts'
@@ -166,7 +166,7 @@ function decodedRun(run: string): string {
 /** Says what is wrong with the decision on a request that an origin has routed, or returns `undefined`. */
 function wrongWith({ denied, policies }: Matched, route: NonNullable<Route>): string | undefined {
   if (denied) return undefined
-  const applied = policies.filter(isMatch)
+  const applied = policies
   const applies = (name: string) => applied.some(({ policy }) => policy.name === name)
   if (route.name === 'admin') return 'deny does not apply'
   if (route.name === 'login' && !applies('login')) return 'login does not apply'

@@ -11,7 +11,7 @@ import {
   withFloor,
 } from '../../../src/core/connection/algorithms/index.ts'
 import { unitsKept } from '../../../src/core/decide/settle.ts'
-import { isMatch, type Match } from '../../../src/core/program/match.ts'
+import type { Match } from '../../../src/core/program/match.ts'
 import { flat } from '../read/text.ts'
 import { Rows } from '../rows.ts'
 import { type Engine, type Run, responseOf } from './engine.ts'
@@ -90,7 +90,7 @@ export function createMemoryEngine({ wholeSeconds }: { wholeSeconds: boolean }):
 
   return {
     rulesOf: ({ denied, policies }) =>
-      denied ? deniedVerdict(denied) : withVerdict(policies.filter(isMatch).map(limitOf)),
+      denied ? deniedVerdict(denied) : withVerdict(policies.map(limitOf)),
     decide(asked) {
       if (asked.length > 0) states.sweep(asked[0]!.burst)
       return asked.map(({ line, spread, burst, rules }): Decided => {

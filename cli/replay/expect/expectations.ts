@@ -3,7 +3,6 @@ import { ConfigError } from '../../../src/core/base/errors.ts'
 import type { Part } from '../../../src/core/base/part.ts'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
 import { parseConfig } from '../../../src/core/config/parse.ts'
-import { isMatch } from '../../../src/core/program/match.ts'
 import { defaultFields } from '../../../src/features/defaults.ts'
 import { expectationsOf } from '../../../src/lint/expect/options.ts'
 import { titleOf } from '../../../src/lint/expect/text.ts'
@@ -55,7 +54,7 @@ function createCounter(
   const { title, atMost } = named
   const [spread, burst] = [new MostWithin(inMs), new MostWithin(inMs)]
   const clientsOf = matching(({ policies }) =>
-    policies.filter(isMatch).map(({ partitionKey }) => clientText(partitionKey)),
+    policies.map(({ partitionKey }) => clientText(partitionKey)),
   )
   return {
     async add(decided: readonly Decided[]) {

@@ -5,7 +5,6 @@ import { canonical } from '../../../src/core/base/part.ts'
 import type { ConfigOptions, PolicyOptions } from '../../../src/core/config/options.ts'
 import { type Policy, parseConfig } from '../../../src/core/config/parse.ts'
 import { labelOf } from '../../../src/core/program/key.ts'
-import { isMatch } from '../../../src/core/program/match.ts'
 import { defaultFields } from '../../../src/features/defaults.ts'
 import { createLineMatcher } from '../decide/matcher.ts'
 import type { LogFacts } from '../decide/replayer.ts'
@@ -68,7 +67,7 @@ export function createSuggester(
   const peaks = new PeakCounter([...new Set([...WINDOWS_MS, ownMs])].sort((a, b) => a - b))
 
   const chargesOf = matcher.matching(({ denied, policies }) =>
-    (denied ? [] : policies.filter(isMatch))
+    (denied ? [] : policies)
       .filter(({ cost }) => cost > 0)
       .map(({ partitionKey, cost }) => ({ key: canonical(partitionKey), cost })),
   )

@@ -19,19 +19,12 @@ import type {
   StoreAnswer,
 } from './question.ts'
 
-function matchesIn({ policies }: Matched): Match[] {
-  const matches: Match[] = []
-  for (const one of policies) if (!('unmet' in one)) matches.push(one)
-  return matches
-}
-
 /** The refusal of a request that is known without a call: by a deny rule, or from the denial cache. */
 export function knownRefusal(
   matched: Matched,
   denialCache: DenialCache | undefined,
-  matches: Match[] = matchesIn(matched),
 ): Outcome | undefined {
-  const { denied, unread } = matched
+  const { denied, policies, unread } = matched
   if (denied) {
     return {
       decision: { allowed: false, reason: 'denied', denied, retryAfterMs: null, limits: [] },
@@ -40,7 +33,7 @@ export function knownRefusal(
   }
   // These may refuse too, and the store must count that refusal towards a ban.
   if (unread?.some(({ penalty, mode }) => penalty && mode === 'enforce')) return undefined
-  const denial = denialCache?.find(matches, Date.now())
+  const denial = denialCache?.find(policies, Date.now())
   if (!denial) return undefined
   const { limits, states, decidedAt } = denial
   return { ...outcomeOf(limits, states, decidedAt), decidedBy: 'cache', matches: limits }
@@ -52,8 +45,8 @@ export function prepare(
   parts: Pick<LimiterParts, 'nameSubject' | 'nameValues' | 'denialCache' | 'shield'>,
 ): Soon<Pending | Outcome> {
   const { denialCache, shield } = parts
-  const matches = matchesIn(matched)
-  const refusal = knownRefusal(matched, mode === 'take' ? denialCache : undefined, matches)
+  const { policies: matches, shield: shieldKey } = matched
+  const refusal = knownRefusal(matched, mode === 'take' ? denialCache : undefined)
   if (refusal) return refusal
   if (matches.length === 0) {
     return {
@@ -65,7 +58,6 @@ export function prepare(
   for (const { policy } of matches) {
     if (policy.algorithm === 'concurrency') slot ??= givenSlot ?? crypto.randomUUID()
   }
-  const { shield: shieldKey } = matched
   const isShielded =
     shield &&
     shieldKey &&

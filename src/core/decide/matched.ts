@@ -31,15 +31,14 @@ export type Unmet =
 export interface Matched {
   denied?: Denied
   /**
-   * The result of each policy, in order. A policy has several consecutive matches if the readings of a path or the messages of a body select several quotas; each
+   * The policies that apply, in order. A policy has several consecutive matches if the readings of a path or the messages of a body select several quotas; each
    * of them is charged. Empty if an entry of `deny` matches.
    */
-  policies: (Match | Unmet)[]
+  policies: Match[]
+  /** Why the others do not apply, in order. Absent if all apply, or an entry of `deny` matches. */
+  unmet?: Unmet[]
   /** The partition key of the shield. Absent without a shield, or if a key part has no value. */
   shield?: Part[]
   /** Policies that depend on the body, which is not read because the request is refused without it. They are not in `policies`. */
   unread?: Policy[]
 }
-
-/** Reports whether the policy applies to the request. */
-export const isMatch = (one: Match | Unmet): one is Match => !('unmet' in one)

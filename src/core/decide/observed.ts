@@ -1,5 +1,5 @@
 import type { RuntimeContext } from '../base/runtime.ts'
-import { isMatch, type Matched } from './matched.ts'
+import type { Matched } from './matched.ts'
 import type { DecisionFact } from './observer.ts'
 import type { LimiterParts, Outcome } from './question.ts'
 
@@ -18,7 +18,7 @@ export function observe(
 ): void {
   if (!observed || replayed) return
   const { observer, hash } = observed
-  const all = decisive ?? policies.filter(isMatch)
+  const all = decisive ?? policies
   // A policy with several quotas has one limit in the decision: the one that binds.
   const matches = binding
     ? all.map((one) => binding.find(({ policy }) => policy.name === one.policy.name) ?? one)

@@ -3,7 +3,7 @@ import type { LimitStatus } from '../base/decision.ts'
 import { StoreError } from '../base/errors.ts'
 import type { Idempotency, StoreReply, StoreRequest, Terms } from '../connection/store.ts'
 import { limitStates, limitsOf, type PolicyLimit } from './limit.ts'
-import { isMatch, type Match } from './matched.ts'
+import type { Match } from './matched.ts'
 import type { Database, LimiterParts, Question } from './question.ts'
 import { givenBack } from './settle.ts'
 import type { NameSubject } from './subject.ts'
@@ -35,7 +35,7 @@ export async function refund(
 ): Promise<Statuses | StoreError> {
   const lists = await Promise.all(
     questions.map(async ({ matched, slot, decidedAt }) => {
-      const limits = await limitsOf(matched.policies.filter(isMatch), slot, parts)
+      const limits = await limitsOf(matched.policies, slot, parts)
       return { limits, requests: limits.map((limit) => refundOf(limit, decidedAt)) }
     }),
   )

@@ -9,7 +9,7 @@ import { type Soon, whenAllKnown, whenKnown } from '../base/when-known.ts'
 import type { Config, Policy } from '../config/parse.ts'
 import type { KeyPart } from '../config/schema/key.ts'
 import { keysOfAll, MAX_KEYS } from '../config/schema/keys-in-redis.ts'
-import { isMatch, type Match, type Matched, type Unmet } from '../decide/matched.ts'
+import type { Match, Matched, Unmet } from '../decide/matched.ts'
 import type { Claims } from '../request/claims.ts'
 import type { RequestView } from '../request/view.ts'
 import { compileCondition, compileRules, matchesAll } from './condition.ts'
@@ -19,7 +19,7 @@ import { compileKey, type KeyReaders, keyReaders, labelOf } from './key.ts'
 import type { CompileClaim, CompilePlan } from './plan.ts'
 import { compileReserve } from './reserve.ts'
 
-export { isMatch, type Match, type Matched, type Unmet } from '../decide/matched.ts'
+export type { Match, Matched, Unmet } from '../decide/matched.ts'
 
 /** A configuration and its compiled matcher. */
 export interface Rules {
@@ -85,15 +85,12 @@ export function compileMatcher(
 
   const usesPath = contains([config.policies, config.allow, config.deny], readsPath)
 
-  /** @param isFlat true if no policy has several matches */
-  const finish = (view: RequestView, each: Soon<Met | Unmet>[], isFlat: boolean): Soon<Matched> => {
+  const finish = (view: RequestView, each: Soon<Met | Unmet>[]): Soon<Matched> => {
     for (const one of each) {
-      if (one instanceof Promise) {
-        return Promise.all(each).then((known) => finish(view, known, isFlat))
-      }
+      if (one instanceof Promise) return Promise.all(each).then((known) => finish(view, known))
     }
-    const matched = matchedBy(isFlat ? (each as (Match | Unmet)[]) : (each as Met[]).flat())
-    if (!shieldKey || !matched.policies.some(isMatch)) return matched
+    const matched = matchedBy(each as (Met | Unmet)[])
+    if (!shieldKey || matched.policies.length === 0) return matched
     return whenKnown(shieldKey(view), (shield) =>
       isComplete(shield) ? { ...matched, shield } : matched,
     )
@@ -113,19 +110,16 @@ export function compileMatcher(
       begun.push(entry ? { policy, unmet: 'allow', entry: entry.name } : begin(readings))
     }
     const unread = refine ? config.policies.filter((_, index) => isUnread(begun[index]!)) : []
-    if (unread.length === 0) {
-      return finish(view, begun as Soon<Met | Unmet>[], readings.length === 1 && !refine)
-    }
+    if (unread.length === 0) return finish(view, begun as Soon<Met | Unmet>[])
     const read = () =>
       finish(
         view,
         begun.map((one) => (isUnread(one) ? one() : one)),
-        false,
       )
     if (!isRefused) return read()
     const others = begun.filter((one): one is Soon<Met | Unmet> => !isUnread(one))
     return whenKnown(whenAllKnown(others), (known) => {
-      const matched = { ...matchedBy(known.flat()), unread }
+      const matched = { ...matchedBy(known), unread }
       return isRefused(matched) ? matched : read()
     })
   }
@@ -155,15 +149,24 @@ const entryFor = <Entry extends { policies: string[] | undefined }>(
   allowed: Entry[],
 ) => allowed.find(({ policies = [name] }) => policies.includes(name))
 
-function matchedBy(policies: (Match | Unmet)[]): Matched {
-  for (const one of policies) {
-    if (!('unmet' in one) || one.unmet !== 'key') continue
-    const { policy, unmet: _, ...lacking } = one
-    if (policy.onMissingKey === 'refuse' && policy.mode === 'enforce') {
-      return { denied: { by: policy.name, ...lacking }, policies }
+/** Reports whether the policy applies to the request. */
+export const isMatch = (one: Match | Unmet): one is Match => !('unmet' in one)
+
+function matchedBy(each: (Met | Unmet)[]): Matched {
+  const matched: Matched = { policies: [] }
+  for (const one of each) {
+    if (Array.isArray(one)) matched.policies.push(...one)
+    else if (isMatch(one)) matched.policies.push(one)
+    else {
+      matched.unmet ??= []
+      matched.unmet.push(one)
+      if (one.unmet !== 'key' || matched.denied) continue
+      const { policy, unmet: _, ...lacking } = one
+      if (policy.onMissingKey === 'refuse' && policy.mode === 'enforce')
+        matched.denied = { by: policy.name, ...lacking }
     }
   }
-  return { policies }
+  return matched
 }
 
 function isComplete(partitionKey: Part[]): boolean {

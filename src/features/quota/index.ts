@@ -127,8 +127,8 @@ function quotaOf(state: LimitState): CallerQuota {
 function withoutMissing(matched: Matched): Matched {
   const { denied, ...others } = matched
   if (!denied?.missing) return matched
-  for (const one of others.policies) {
-    if (!('unmet' in one) || one.unmet !== 'key' || one.missing) continue
+  for (const one of others.unmet ?? []) {
+    if (one.unmet !== 'key' || one.missing) continue
     const { policy, unmet: _, ...lacking } = one
     if (policy.onMissingKey === 'refuse')
       return { ...others, denied: { by: policy.name, ...lacking } }

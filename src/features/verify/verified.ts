@@ -3,7 +3,7 @@ import type { Reason } from '../../core/base/decision.ts'
 import { formatAddress } from '../../core/base/ip.ts'
 import type { Part } from '../../core/base/part.ts'
 import type { Outcome } from '../../core/decide/question.ts'
-import { isMatch, type Match, type Matched, type Unmet } from '../../core/program/match.ts'
+import type { Match, Matched, Unmet } from '../../core/program/match.ts'
 import type { Verified } from '../../core/program/verified.ts'
 import type { RequestView } from '../../core/request/view.ts'
 import { ANSWER, type Claim } from './field.ts'
@@ -58,7 +58,7 @@ export function verifiedBy(claim: Claim): Verified {
     mark: ({ policies, shield, ...rest }) => ({
       ...rest,
       ...(shield && { shield: [...shield, own] }),
-      policies: policies.map((one) => (isMatch(one) ? marked(one, own, claim) : one)),
+      policies: policies.map((one) => marked(one, own, claim)),
     }),
     fields: (outcome, matched, from, sent) => ({
       [ANSWER]: ascii(JSON.stringify(decided(claim, outcome, matched, from, sent))),
@@ -110,15 +110,16 @@ function decided(
 function policyOf(
   name: string,
   { decision: { limits } }: Outcome,
-  { policies, denied }: Matched,
+  { policies, unmet, denied }: Matched,
 ): VerifiedPolicy {
   const found = policies.find((one) => one.policy.name === name)
   if (!found) {
+    const why = unmet?.find((one) => one.policy.name === name)
+    if (why) return { applies: false, ...whyUnmet(why) }
     return denied
       ? { applies: false, unmet: 'deny', name: denied.by }
       : { applies: false, unmet: 'unknown' }
   }
-  if (!isMatch(found)) return { applies: false, ...whyUnmet(found) }
   const state = limits.find((one) => one.policy === name)
   const { mode, limit, burst, algorithm } = found.policy
   const isBucket = algorithm === 'token-bucket'

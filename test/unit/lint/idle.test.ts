@@ -2,7 +2,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { State } from '../../../src/core/connection/algorithms/index.ts'
-import { isMatch } from '../../../src/core/program/match.ts'
 import { lint } from '../../../src/lint/lint.ts'
 import { createMatcher } from '../../support/create-matcher.ts'
 import { found, one, several, testFindings } from '../../support/lint.ts'
@@ -124,9 +123,7 @@ test('No schedule of requests makes a policy refuse of which the linter says tha
         now += pause
         const { denied, policies } = described[which % sent.length]!
         if (denied) continue
-        const rows = policies
-          .filter(isMatch)
-          .map((row) => ({ ...row, ...decide(row, now, states) }))
+        const rows = policies.map((row) => ({ ...row, ...decide(row, now, states) }))
         const enforced = rows.filter(({ policy }) => policy.mode === 'enforce')
         const refusing = enforced.filter(({ outcome }) => !outcome.allowed)
         for (const [code, index] of idle) {

@@ -10,7 +10,6 @@ import { limitsOf } from '../../../../src/core/decide/limit.ts'
 import type { DecideOptions, LimiterParts, Question } from '../../../../src/core/decide/question.ts'
 import { settle } from '../../../../src/core/decide/settle.ts'
 import { createLocalStore } from '../../../../src/core/fallback/local.ts'
-import { isMatch } from '../../../../src/core/program/match.ts'
 import { jwt } from '../../../../src/features/jwt/index.ts'
 import { createMatcher } from '../../../support/create-matcher.ts'
 import { splitOver } from '../../../support/split-store.ts'
@@ -96,7 +95,7 @@ function limiterOf(
     return (await decideEach([{ matched, mode }], parts, options))[0]!
   }
   const limits = async () => {
-    const matches = (await describe('/', init)).policies.filter(isMatch)
+    const matches = (await describe('/', init)).policies
     return limitsOf(matches, undefined, parts)
   }
   return { ask, parts, errors, limits }

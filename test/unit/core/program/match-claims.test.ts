@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import type { PolicyOptions } from '../../../../src/core/config/options.ts'
-import { isMatch } from '../../../../src/core/program/match.ts'
 import { jwt } from '../../../../src/features/jwt/index.ts'
 import { createMatcher } from '../../../support/create-matcher.ts'
 import { sign } from '../../../support/issuer.ts'
@@ -17,7 +16,7 @@ async function sizeOf(policy: Partial<PolicyOptions>, claims?: object, secret = 
   const token = claims && (await sign(claims, { alg: 'HS256' }, Buffer.from(secret)))
   const headers = token ? { authorization: `Bearer ${token}` } : {}
   const { policies } = await describeRequest('/', { headers }, { env: { JWT: SECRET } })
-  const [match] = policies.filter(isMatch)
+  const [match] = policies
   const { policy: sized, floor, partitionKey } = match!
   return { limit: sized.limit, burst: sized.burst, tag: sized.tag, floor, partitionKey }
 }

@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest'
 import type { ConfigOptions, PolicyOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { stagesOf } from '../../../../src/core/feature.ts'
-import { isMatch } from '../../../../src/core/program/match.ts'
 import { bodies } from '../../../../src/features/bodies/index.ts'
 import { createMatcher } from '../../../support/create-matcher.ts'
 
@@ -34,19 +33,23 @@ async function applied(
     use: [bodies()],
     ...options,
   })
-  const { denied, policies } = await match(url, {
+  const {
+    denied,
+    policies,
+    unmet = [],
+  } = await match(url, {
     method,
     headers: { 'content-type': 'application/json', ...headers },
     ...(method !== 'GET' && { body: raw ?? JSON.stringify(body), duplex: 'half' }),
   } as RequestInit)
   if (denied) return denied
-  return policies.map((one) =>
-    isMatch(one)
-      ? `${one.partitionKey.map(([, value, fault]) => value ?? fault ?? 'missing').join('+')}: ${one.cost}`
-      : one.unmet === 'match'
-        ? `no: ${one.field}`
-        : `no: ${one.unmet}`,
-  )
+  return [
+    ...policies.map(
+      ({ partitionKey, cost }) =>
+        `${partitionKey.map(([, value, fault]) => value ?? fault ?? 'missing').join('+')}: ${cost}`,
+    ),
+    ...unmet.map((one) => `no: ${one.unmet === 'match' ? one.field : one.unmet}`),
+  ]
 }
 
 describe("A key part { digest: 'body:<path>' }", () => {
