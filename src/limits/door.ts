@@ -102,14 +102,58 @@ export type FindMatch = (
   env: Variables,
 ) => Soon<Match | ConfigProblem>
 
-/**
- * @param find finds a limit by its name and key
- * @param byDefault the environment of calls that have none
- */
-export function createDoor(engine: Engine, find: FindMatch, byDefault?: object): Limits {
-  const variablesOf = ({ env }: LimitRuntime): Variables => variablesFor(env ?? byDefault)
+/** A class, so that a door for one request is one object. */
+export class Door implements Limits {
+  readonly #engine: Engine
+  readonly #find: FindMatch
+  readonly #byDefault: LimitRuntime
 
-  async function matchOf(
+  /**
+   * @param find finds a limit by its name and key
+   * @param byDefault what calls have that say nothing else
+   */
+  constructor(engine: Engine, find: FindMatch, byDefault: LimitRuntime = {}) {
+    this.#engine = engine
+    this.#find = find
+    this.#byDefault = byDefault
+  }
+
+  limit(name: string, key: KeyValues, options?: LimitOptions): Promise<LimitDecision>
+  limit(limits: readonly LimitKey[], options?: LimitOptions): Promise<LimitDecision>
+  limit(...given: unknown[]): Promise<LimitDecision> {
+    return this.#decided('take', 'limit', ...formOf(given))
+  }
+
+  peek(name: string, key: KeyValues, options?: LimitOptions): Promise<LimitDecision>
+  peek(limits: readonly LimitKey[], options?: LimitOptions): Promise<LimitDecision>
+  peek(...given: unknown[]): Promise<LimitDecision> {
+    return this.#decided('peek', 'peek', ...formOf(given))
+  }
+
+  async reset(name: string, key: KeyValues, options: LimitRuntime = {}): Promise<LimitStatus> {
+    const { env, waitUntil = keepNothing } = this.#runtimeOf(options)
+    const match = await this.#matchOf('reset', name, key, options, env)
+    const parts = this.#engine.partsOf(env)
+    return orThrow(await operate({ mode: 'reset' }, [match], parts, { waitUntil }))
+  }
+
+  async refund(
+    name: string,
+    key: KeyValues,
+    { decidedAt, slot, ...options }: RefundOptions = {},
+  ): Promise<LimitStatus> {
+    const { env, waitUntil = keepNothing } = this.#runtimeOf(options)
+    const matched = { policies: [await this.#matchOf('refund', name, key, options, env)] }
+    const question = { matched, decidedAt, ...(slot !== undefined && { slot }) }
+    const parts = this.#engine.partsOf(env)
+    return orThrow(await refund([question], parts, { waitUntil })).statuses[0]!
+  }
+
+  #runtimeOf({ env = this.#byDefault.env, waitUntil = this.#byDefault.waitUntil }: LimitRuntime) {
+    return { env: variablesFor(env), waitUntil }
+  }
+
+  async #matchOf(
     call: string,
     name: string,
     key: KeyValues,
@@ -118,67 +162,51 @@ export function createDoor(engine: Engine, find: FindMatch, byDefault?: object):
   ): Promise<Match> {
     checkCost(call, cost)
     checkKey(call, key)
-    const found = await find(name, key, plan, env)
+    const found = await this.#find(name, key, plan, env)
     if ('expected' in found) throw wrong(call, found)
     return cost === undefined ? found : { ...found, cost }
   }
 
-  async function decided(
+  async #decided(
     mode: 'take' | 'peek',
     call: string,
     asked: readonly LimitKey[],
     options: LimitOptions = {},
   ): Promise<LimitDecision> {
-    const { waitUntil = keepNothing, signal } = options
-    const shared = options.waitUntil ?? sharing
+    const { env, waitUntil: given } = this.#runtimeOf(options)
+    const { signal } = options
+    const waitUntil = given ?? keepNothing
+    const shared = given ?? sharing
     if (asked.length === 0)
       throw wrong(call, { path: 'limits', expected: 'at least one limit', got: 'none' })
     const policies: Match[] = []
-    const env = variablesOf(options)
-    for (const [name, key] of asked) policies.push(await matchOf(call, name, key, options, env))
+    for (const [name, key] of asked)
+      policies.push(await this.#matchOf(call, name, key, options, env))
     checkOnce(call, policies)
-    const parts = engine.partsOf(env)
+    const parts = this.#engine.partsOf(env)
     const matched = { policies }
     const outcome = await answer({ matched, mode, settlesAll: mode === 'take' }, parts, {
       request: signal && { signal },
       ...(shared && { waitUntil: shared }),
     })
     if (mode === 'take') observe(parts, matched, outcome, {}, { env, waitUntil })
-    return new DecidedLimits(outcome, policies, parts, engine, waitUntil)
+    return new DecidedLimits(outcome, policies, parts, this.#engine, waitUntil)
   }
+}
 
-  const partsFor = (env: Variables, { waitUntil = keepNothing }: LimitRuntime) =>
-    [engine.partsOf(env), { waitUntil }] as const
+/** The calls of a door as functions of an object, which callers may take apart. */
+export const callsOf = (door: Limits): Limits => ({
+  limit: door.limit.bind(door),
+  peek: door.peek.bind(door),
+  reset: door.reset.bind(door),
+  refund: door.refund.bind(door),
+})
 
-  /** Reads the two forms of a call: one limit, or a list of them. */
-  const call =
-    (mode: 'take' | 'peek', name: string): Limits['limit'] =>
-    (
-      one: string | readonly LimitKey[],
-      second?: KeyValues | LimitOptions,
-      third?: LimitOptions,
-    ): Promise<LimitDecision> =>
-      typeof one === 'string'
-        ? decided(mode, name, [[one, second as KeyValues]], third)
-        : decided(mode, name, one, second as LimitOptions | undefined)
-
-  return {
-    limit: call('take', 'limit'),
-    peek: call('peek', 'peek'),
-
-    async reset(name, key, options = {}) {
-      const env = variablesOf(options)
-      const match = await matchOf('reset', name, key, options, env)
-      return orThrow(await operate({ mode: 'reset' }, [match], ...partsFor(env, options)))
-    },
-
-    async refund(name, key, { decidedAt, slot, ...options } = {}) {
-      const env = variablesOf(options)
-      const matched = { policies: [await matchOf('refund', name, key, options, env)] }
-      const question = { matched, decidedAt, ...(slot !== undefined && { slot }) }
-      return orThrow(await refund([question], ...partsFor(env, options))).statuses[0]!
-    },
-  }
+/** Reads the two forms of a call: one limit, or a list of them. */
+function formOf([one, second, third]: unknown[]): [readonly LimitKey[], LimitOptions | undefined] {
+  return typeof one === 'string'
+    ? [[[one, second as KeyValues]], third as LimitOptions | undefined]
+    : [one as readonly LimitKey[], second as LimitOptions | undefined]
 }
 
 /** A class, so that a decision makes no function that is not called. */

@@ -3,8 +3,8 @@ import { ConfigError, type ConfigProblem } from '../core/base/errors.ts'
 import type { Part } from '../core/base/part.ts'
 import type { ConfigOptions, PolicyOptions } from '../core/config/options.ts'
 import { show } from '../core/config/schema/checked.ts'
-import { operators } from '../core/connection/upstash/script-text.ts'
 import { createLimiter } from '../core/create.ts'
+import { operations } from '../core/decide/operate.ts'
 import { type KeyValues, matchOf } from '../core/program/explicit-key.ts'
 import { bans } from '../features/bans/index.ts'
 import { concurrency } from '../features/concurrency/index.ts'
@@ -12,7 +12,7 @@ import { leases } from '../features/leases/index.ts'
 import { overrides } from '../features/overrides/index.ts'
 import { slidingLog } from '../features/sliding-log/index.ts'
 import { turns } from '../features/turns/index.ts'
-import { createDoor, type Limits } from './door.ts'
+import { callsOf, Door, type Limits } from './door.ts'
 
 export type {
   KeyValue,
@@ -86,8 +86,7 @@ export function limits<Name extends string>(
     ...own,
   }))
   const byDefault = [bans(), concurrency(), leases(), overrides(), slidingLog(), turns()]
-  const lua = [{ text: operators }]
-  const limiter = createLimiter({ ...options, policies }, { byDefault, lua })
+  const limiter = createLimiter({ ...options, policies }, { byDefault, lua: [operations] })
   const byName = new Map(limiter.config.policies.map((policy) => [policy.name, policy]))
 
   function find(name: string, key: KeyValues) {
@@ -100,7 +99,7 @@ export function limits<Name extends string>(
       undefined,
     )
   }
-  return createDoor(limiter, find, env) as Limits<Name>
+  return callsOf(new Door(limiter, find, { env }))
 }
 
 /** @throws {ConfigError} if terms have a field that reads a request */

@@ -2,11 +2,16 @@
 import type { LimitStatus } from '../base/decision.ts'
 import { StoreError } from '../base/errors.ts'
 import type { Idempotency, StoreReply, StoreRequest, Terms } from '../connection/store.ts'
+import type { ScriptPart } from '../connection/upstash/part.ts'
+import { operators } from '../connection/upstash/script-text.ts'
 import { limitStates, limitsOf, type PolicyLimit } from './limit.ts'
 import type { Match } from './matched.ts'
 import type { Database, LimiterParts, Question } from './question.ts'
 import { givenBack } from './settle.ts'
 import type { NameSubject } from './subject.ts'
+
+/** The part of the general script that operations need, apart from peeks. */
+export const operations: ScriptPart = { text: operators }
 
 /** The deadline of these calls, ms. It is long because no client's request waits for them. */
 const DEADLINE_MS = 5_000

@@ -3,10 +3,11 @@ import { keepNothing } from '../../core/base/runtime.ts'
 import { variablesFor } from '../../core/base/variables.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import type { Limiter } from '../../core/create.ts'
+import { operations } from '../../core/decide/operate.ts'
 import type { ResponseHead } from '../../core/decide/settle.ts'
 import type { CheckedRequest } from '../../core/decided-request.ts'
 import { checkRequest } from '../../core/pipeline.ts'
-import type { Limits } from '../../limits/door.ts'
+import { callsOf, type Limits } from '../../limits/door.ts'
 import { policyDoor } from '../../limits/policies.ts'
 import { createAppLimiter } from './app-limiter.ts'
 
@@ -76,8 +77,8 @@ export interface Sluice extends Limits {
 export function createSluice<Context = Request>(
   options: Omit<ConfigOptions<Context>, 'origin'>,
 ): Sluice {
-  const limiter = createAppLimiter(options)
-  return { ...policyDoor(limiter), ...sluiceOf(limiter) }
+  const limiter = createAppLimiter(options, [], [operations])
+  return { ...callsOf(policyDoor(limiter)), ...sluiceOf(limiter) }
 }
 
 /** What a server or framework uses of the rate limiter. */

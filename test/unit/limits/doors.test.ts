@@ -117,3 +117,12 @@ test('A policy by name has the errors of its key and its plan.', async () => {
   )
   expect((await call('by-ip', '192.0.2.1')).allowed).toBe(true)
 })
+
+test('A policy by name is refunded, and reset.', async () => {
+  const { sluice } = doorsTo([{ name: 'login', key: 'header:x-user', limit: 5, window: '1h' }])
+  const { decidedAt } = await sluice.limit('login', 'ann', { env, cost: 4 })
+  const refunded = await sluice.refund('login', 'ann', { env, cost: 2, decidedAt })
+  expect(refunded.limits).toMatchObject([{ remaining: 3 }])
+  expect((await sluice.reset('login', 'ann', { env })).limits).toMatchObject([{ remaining: 5 }])
+  expect((await sluice.peek('login', 'ann', { env })).remaining).toBe(5)
+})
