@@ -17,7 +17,7 @@ master to several, with traffic. A gate in front of each master limits its comma
   --masters N       number of masters at the end, 1 to 6 (default 3)
   --max-commands N  commands per second of each master, 20 to 2000 (default 100)
   --seconds N       seconds of the measurement with each number of masters, 1 to 60 (default 10)
-  --write           write the table to docs/reference/benchmarks.md
+  --write           write the table to tools/bench/RESULTS.md
   --help            show this text`
 
 const { values } = parseArgs({
@@ -47,7 +47,7 @@ async function main() {
     const text = `${about}\n\n${clusterText(scale)}`
     console.log(text)
     if (values.write) {
-      const page = new URL('../../docs/reference/benchmarks.md', import.meta.url)
+      const page = new URL('RESULTS.md', import.meta.url)
       await writeBetween(page, 'cluster', text)
     }
   } finally {

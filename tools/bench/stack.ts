@@ -6,7 +6,7 @@ import { openServer } from './server.ts'
 import { startLoad } from './stack/load.ts'
 import { about, warningOf } from './stack/report/about.ts'
 import { panelsOf } from './stack/report/panels.ts'
-import { reportOf } from './stack/report/report.ts'
+import { type Report, reportOf } from './stack/report/report.ts'
 import { draw } from './stack/report/svg.ts'
 import type { Results } from './stack/results.ts'
 import { otherParts, type Plan, quick, runAll, thorough, verdictParts } from './stack/suite.ts'
@@ -27,6 +27,7 @@ with the targets first, then latency, HTTP calls, billed commands and CPU as Mar
   --workerd PATH  use another workerd binary
   --json FILE     write the report and all figures to a file
   --page FILE     measure nothing; write such a file to docs/reference/benchmarks.md
+                  and tools/bench/RESULTS.md
   --help          show this text`
 
 const { values } = parseArgs({
@@ -68,7 +69,7 @@ async function main() {
     const results = await runAll({ server, load, workers }, plan, log)
     const machine = await about(server.name, plan.rounds, binary)
     const report = reportOf(warning + machine, results)
-    console.log(report)
+    console.log(`${report.verdict}\n\n${report.details}`)
     if (values.json) await writeFile(values.json, toJson({ report, results }))
   } finally {
     load.stop()
@@ -80,7 +81,7 @@ async function main() {
 
 /** A finished run. */
 interface Run {
-  report: string
+  report: Report
   results: Results
 }
 
@@ -90,7 +91,8 @@ const toJson = (run: Run) =>
 
 async function writePage({ report, results }: Run) {
   const docs = new URL('../../docs/reference/', import.meta.url)
-  await writeBetween(new URL('benchmarks.md', docs), 'performance', report)
+  await writeBetween(new URL('benchmarks.md', docs), 'performance', report.verdict)
+  await writeBetween(new URL('bench/RESULTS.md', import.meta.url), 'performance', report.details)
   const picture = draw('What a decision costs', panelsOf(results))
   await writeFile(new URL('performance.svg', docs), picture)
 }

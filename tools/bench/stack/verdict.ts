@@ -236,7 +236,7 @@ export function judgeRow(row: Row, results: Results): Verdict | undefined {
   const result =
     distance === undefined || Number.isNaN(distance)
       ? undefined
-      : distance === 0
+      : distance === 0 || includesParity(against!, isDifference ? 0 : 1)
         ? 'even'
         : distance < 0
           ? 'better'
@@ -253,5 +253,9 @@ export function judgeRow(row: Row, results: Results): Verdict | undefined {
     isMet: isWithinPeer && round(median(sluice)) <= most,
   }
 }
+
+/** Whether half of the rounds are on both sides of parity, so that the next run can say the opposite. */
+const includesParity = ({ low, high }: Spread, parity: number) =>
+  round(low) < parity && round(high) > parity
 
 const round = (value: number) => Math.round(value * 100) / 100

@@ -6,19 +6,27 @@ import { redisText } from './redis.ts'
 import { shieldText } from './shield.ts'
 import { startText } from './start.ts'
 import { targetsText } from './targets.ts'
-import { verdictText } from './verdict.ts'
+import { othersText, verdictText } from './verdict.ts'
 import { WORKLOAD_LEGEND, workloadTable } from './workload.ts'
 
-/** The report of a run: the verdict, then the details. */
-export function reportOf(about: string, results: Results): string {
+export interface Report {
+  /** For docs/reference/benchmarks.md. */
+  verdict: string
+  /** For tools/bench/RESULTS.md. */
+  details: string
+}
+
+const joined = (parts: string[]) => parts.filter(Boolean).join('\n\n')
+
+/** The report of a run. */
+export function reportOf(about: string, results: Results): Report {
   const { shield, isolates, redis } = results
   const tables = workloads.flatMap((workload) => {
     const samples = results.workloads[workload.id]
     return samples ? [workloadTable(workload, samples)] : []
   })
-  return [
-    verdictText(results),
-    about,
+  const details = [
+    othersText(results),
     targetsText(results),
     ...(tables.length > 0 ? [WORKLOAD_LEGEND, ...tables] : []),
     ...(redis ? [redisText(redis)] : []),
@@ -27,6 +35,5 @@ export function reportOf(about: string, results: Results): string {
     ...(isolates ? [isolatesText(isolates)] : []),
     ...(shield ? [shieldText(shield)] : []),
   ]
-    .filter(Boolean)
-    .join('\n\n')
+  return { verdict: joined([verdictText(results), about]), details: joined(details) }
 }

@@ -28,7 +28,6 @@ export function verdictText(results: Results): string {
     ...(lost.length > 0
       ? ['Where Sluice takes more than its peer or its target, and why:', reasonsFor(lost)]
       : []),
-    ...others(results),
   ].join('\n\n')
 }
 
@@ -62,16 +61,16 @@ function targetOf({ most, mostOfPeer, unit }: Row): string {
 const shown = ({ unit }: Row, value: number) => `${digits(value).replace(/^-/, '−')} ${unit}`.trim()
 
 /** The same rows for the floor and the other limiters. */
-function others(results: Results): string[] {
+export function othersText(results: Results): string {
   const ids: LimiterId[] = ['sluice', 'floor', 'hono', 'cloudflare']
   const lines = rows.flatMap((row) => {
     const values = ids.map((id) => row.values(results, id))
     if (!values[0] || values.slice(1).every((one) => !one)) return []
     return [[row.what, ...values.map((one) => (one ? shown(row, spread(one).median) : '–'))]]
   })
-  if (lines.length === 0) return []
+  if (lines.length === 0) return ''
   return [
     "The same rows for other limiters, and for a floor that decides nothing: a Worker that sends the response of Sluice (for the batched row one that makes a single GET for all requests of 2 ms), and a script that counts in one record. Cloudflare's binding runs in Miniflare, which keeps its counters in a Durable Object: its latency and CPU are those of the simulation.",
     alignedTable(['measured', ...ids.map((id) => limiters[id])], lines),
-  ]
+  ].join('\n\n')
 }
