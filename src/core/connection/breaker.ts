@@ -69,7 +69,7 @@ export function createBreaker({ clock = systemClock, onOpen, onClose }: BreakerO
 
   function begin(
     lists: StoreRequest[][],
-    { deadlineMs = DEADLINE_MS, alarm }: StoreOptions,
+    { deadlineMs = DEADLINE_MS, deadline }: StoreOptions,
     now: number,
   ): BegunCall | undefined {
     const isTrial = opened?.hold !== undefined
@@ -86,10 +86,8 @@ export function createBreaker({ clock = systemClock, onOpen, onClose }: BreakerO
       failed('timeout')
     }
     let timer: ReturnType<typeof setTimeout> | undefined
-    if (alarm) {
-      alarm.ms = deadlineMs
-      alarm.ring = overdue
-    } else timer = setTimeout(overdue, deadlineMs)
+    if (deadline) deadline.at(deadlineMs, overdue)
+    else timer = setTimeout(overdue, deadlineMs)
     const call: BegunCall = {
       until,
       isOver: false,

@@ -5,8 +5,8 @@ import { isCloudflare } from '../base/runtime.ts'
 import { withResolvers } from '../base/with-resolvers.ts'
 import { type BegunCall, type BreakerOptions, createBreaker } from './breaker.ts'
 import {
-  type Alarm,
   DEADLINE_MS,
+  type Deadline,
   LATE_MS,
   type Store,
   type StoreOptions,
@@ -115,7 +115,7 @@ export function connect(
     entry: Entry,
     now: number,
     waitUntil: NonNullable<StoreOptions['waitUntil']>,
-    alarm: Alarm | undefined,
+    deadline: Deadline | undefined,
   ) {
     for (const batch of open) {
       if (!fits(entry, batch, now)) continue
@@ -126,10 +126,8 @@ export function connect(
       const rescue = () => {
         if (open.has(batch)) waitUntil(send(batch))
       }
-      if (alarm && !given) {
-        alarm.ms = ms
-        alarm.ring = rescue
-      } else later(ms, rescue)
+      if (deadline && !given) deadline.at(ms, rescue)
+      else later(ms, rescue)
       return
     }
     const { limits, length } = entry
@@ -187,7 +185,7 @@ export function connect(
         const { promise, resolve } = withResolvers<StoreResult[]>()
         const until = now + deadlineMs
         const entry = { lists, ...sizeOf(lists), deadlineMs, until, onCall, answer: resolve }
-        join(entry, now, waitUntil, options.alarm)
+        join(entry, now, waitUntil, options.deadline)
         return promise
       }
     }

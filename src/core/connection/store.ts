@@ -203,10 +203,10 @@ export const LATE_MS = 5_000
 /** The deadline of a refund, ms. It is long because no request waits for it, and a failed refund blocks the units until they expire. */
 export const REFUND_MS = 5_000
 
-/** What an inner layer does if the caller still waits after `ms`, at most its deadline. It sets both fields. */
-export interface Alarm {
-  ms: number
-  ring?: () => void
+/** The wait of one caller. All layers use its timer, because another one would cost a request 10 µs. */
+export interface Deadline {
+  /** Runs a task if the caller still waits after `ms`. Replaces the task before. */
+  at(ms: number, task: () => void): void
 }
 
 /** One HTTP request to the store. */
@@ -229,10 +229,8 @@ export interface StoreOptions {
   idempotency?: Idempotency
   /** Keeps the isolate alive after the request ends. Required for a call to join a batch. */
   waitUntil?: (promise: Promise<unknown>) => void
-  /**
-   * Rings on the timer of the caller's deadline: another timer would cost a request 10 µs. Absent if several callers share the call.
-   */
-  alarm?: Alarm
+  /** The wait of the caller. Absent if several callers share the call. */
+  deadline?: Deadline
   /** Called for each HTTP request that is sent for this caller. Its numbers change until the request ends. */
   onCall?: (call: StoreCall) => void
   /** Lets `onStoreError` of the policies answer if the database does not. Defaults to an error. */

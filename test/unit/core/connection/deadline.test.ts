@@ -66,13 +66,13 @@ describe('a store with a deadline', () => {
     expect(await (await hanging)!.late).toMatchObject({ code: 'timeout' })
   })
 
-  /** A store that replies after `ms`, and whose alarm rings after `alarmMs`. */
-  const alarmed = (ms: number, alarmMs: number, ring: () => void): Store => {
+  /** A store that replies after `ms`, and that has a task after `taskMs`. */
+  const tasked = (ms: number, taskMs: number, task: () => void): Store => {
     const inner = slow(ms).store
     return {
       ...inner,
       decide(requests, options) {
-        Object.assign(options!.alarm!, { ms: alarmMs, ring })
+        options!.deadline!.at(taskMs, task)
         return inner.decide(requests, options)
       },
     }
@@ -83,32 +83,56 @@ describe('a store with a deadline', () => {
     [130, [130]],
     [140, []],
   ])(
-    'The alarm of an inner layer rings at its time, after %d ms, unless the call has ended.',
+    'The task of an inner layer runs at its time, after %d ms, unless the call has ended.',
     async (ms, expected) => {
-      const rang: number[] = []
+      const ran: number[] = []
       const start = Date.now()
-      const store = withDeadline(alarmed(131, ms, () => rang.push(Date.now() - start)))
+      const store = withDeadline(tasked(131, ms, () => ran.push(Date.now() - start)))
       const deciding = store.decide([], { deadlineMs: 150 })
       await vi.advanceTimersByTimeAsync(150)
       await expect(deciding).resolves.toBe(reply)
-      expect(rang).toEqual(expected)
+      expect(ran).toEqual(expected)
       expect(vi.getTimerCount()).toBe(0)
     },
   )
 
-  test('An alarm at the deadline rings before the caller gets its timeout.', async () => {
-    const rang = vi.fn()
-    const deciding = withDeadline(alarmed(60_000, 150, rang)).decide([], { deadlineMs: 150 })
-    const failing = deciding.catch(() => expect(rang).toHaveBeenCalledOnce())
+  test.each([
+    [100, 20, [120]],
+    [100, 60, [150]],
+    [160, 20, []],
+  ])(
+    'A layer that takes %i ms before it sets a task after %i ms has its task then, at the latest at the deadline.',
+    async (ms, taskMs, expected) => {
+      const ran: number[] = []
+      const start = Date.now()
+      const store: Store = {
+        ...slow(0).store,
+        async decide(_, options) {
+          await new Promise((resolve) => setTimeout(resolve, ms))
+          options!.deadline!.at(taskMs, () => ran.push(Date.now() - start))
+          return new Promise(() => {})
+        },
+      }
+      const failing = errorOf(withDeadline(store).decide([], { deadlineMs: 150 }))
+      await vi.advanceTimersByTimeAsync(400)
+      expect(await failing).toMatchObject({ code: 'timeout' })
+      expect(ran).toEqual(expected)
+    },
+  )
+
+  test('A task at the deadline runs before the caller gets its timeout.', async () => {
+    const task = vi.fn()
+    const deciding = withDeadline(tasked(60_000, 150, task)).decide([], { deadlineMs: 150 })
+    const failing = deciding.catch(() => expect(task).toHaveBeenCalledOnce())
     await vi.advanceTimersByTimeAsync(150)
     await failing
-    expect(rang).toHaveBeenCalledOnce()
+    expect(task).toHaveBeenCalledOnce()
   })
 
-  test('A late alarm neither shortens nor prolongs the wait of the caller.', async () => {
+  test('A late task neither shortens nor prolongs the wait of the caller.', async () => {
     const busy = () => vi.setSystemTime(Date.now() + 150) // the isolate is busy
     const decide = (ms: number) =>
-      withDeadline(alarmed(ms, 20, busy)).decide([], { deadlineMs: 300 })
+      withDeadline(tasked(ms, 20, busy)).decide([], { deadlineMs: 300 })
     const deciding = decide(140)
     await vi.advanceTimersByTimeAsync(140)
     await expect(deciding).resolves.toBe(reply)
