@@ -1,4 +1,4 @@
-/** docs/reference/cli.md describes every command and npm script, its options, and the variables of the Worker. */
+/** docs/reference/cli.md describes every command, its options, and the variables of the Worker; docs/contribute/scripts.md every npm script. */
 import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { commands } from '../../cli/commands.ts'
@@ -7,14 +7,17 @@ import { found, pageAt, read, root, sectionOf } from '../support/pages.ts'
 
 const scripts: Record<string, string> = JSON.parse(read('package.json')).scripts
 const page = pageAt('docs/reference/cli.md')
+const scriptsPage = pageAt('docs/contribute/scripts.md')
 const headingOf = (script: string) =>
   ['start', 'test'].includes(script) ? `npm ${script}` : `npm run ${script}`
 
 const titles = commands.map(({ name }) => `npx sluice ${name}`)
 
 test('Every command and npm script has a heading, and every heading is one of them.', () => {
-  const expected = [...Object.keys(scripts).map(headingOf), ...titles]
-  expect(found(page.text, /^### (.*)/gm).sort()).toEqual(expected.sort())
+  expect(found(page.text, /^### (.*)/gm).sort()).toEqual([...titles].sort())
+  expect(found(scriptsPage.text, /^### (.*)/gm).sort()).toEqual(
+    Object.keys(scripts).map(headingOf).sort(),
+  )
 })
 
 /** The options that a help text lists. */
@@ -36,7 +39,7 @@ const documented = Object.entries(scripts)
 
 /** Expects a row in the section of the heading for each option. */
 const expectRows = (heading: string, options: string[]) => {
-  const section = sectionOf(page, heading)
+  const section = sectionOf(titles.includes(heading) ? page : scriptsPage, heading)
   expect(options.filter((option) => !section.includes(`| \`${option}`))).toEqual([])
 }
 

@@ -1,4 +1,4 @@
-/** Every command of README.md, the tutorial and the guides has a test that runs it as written, or a reason here why none does. */
+/** Every command of README.md, the tutorial, the guides and the page of the command line has a test that runs it as written, or a reason here why none does. */
 import { expect, test } from 'vitest'
 import { type Block, blocksOf, pages } from '../support/pages.ts'
 import { commandsOf } from '../support/transcripts.ts'
@@ -15,6 +15,10 @@ const NOT_RUN: [command: RegExp, reason: string][] = [
   ],
   [/^curl -X PUT "\$API\//, 'A deployed Worker and the whole digest, which the page shortens.'],
   [/^npx sluice replay \/var\/log\//, 'A log of nginx there. test/cli/replay/logs has such logs.'],
+  [
+    /^npx sluice replay (?:access\.log\.gz|'logs|app\.log)/,
+    'Logs of this name. test/cli/replay replays logs of each format, also by --pattern and --map.',
+  ],
   [/^curl -o access\.log /, 'The network. The same log is in test/cli/replay/logs.'],
   [/^npm ci && npm start$/, 'CI installs with npm ci. test/cli/start.test.ts runs npm start.'],
   [
@@ -41,7 +45,7 @@ const NOT_RUN: [command: RegExp, reason: string][] = [
 ]
 
 const guides = pages.filter(({ path }) =>
-  /^(README|docs\/tutorial|docs\/guides\/.*)\.md$/.test(path),
+  /^(README|docs\/tutorial|docs\/guides\/.*|docs\/reference\/(cli|log-formats))\.md$/.test(path),
 )
 
 /** The languages of blocks with commands. A block without a language may have some. */

@@ -77,6 +77,7 @@ app.listen(Number(process.env.PORT))
   'docs/guides/redis-outage.md': { isInitialized: true },
   'docs/guides/test-policies.md': { files: { 'sluice.config.ts': shipped } },
   'docs/guides/troubleshooting.md': { files: { 'sluice.config.ts': shipped } },
+  'docs/reference/cli.md': { files: { 'sluice.config.ts': shipped } },
   'docs/guides/verify.md': {
     files: {
       'sluice.config.ts': shipped.replace(
