@@ -1,4 +1,4 @@
-/** Runs every curl command of docs/reference/decision-api.md in order, and checks the bodies on the page against the schemas. */
+/** Runs every curl command of docs/reference/decision-api.md and operate-api.md in order, and checks the bodies on the page against the schemas. */
 import * as v from 'valibot'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
@@ -14,8 +14,8 @@ import { blocksOf, found, pageAt } from '../support/pages.ts'
 import { startStack } from '../support/stack.ts'
 import { type Step, stepsOf } from '../support/transcripts.ts'
 
-const page = pageAt('docs/reference/decision-api.md')
-const blocks = blocksOf(page)
+const both = ['decision-api', 'operate-api'].map((name) => pageAt(`docs/reference/${name}.md`))
+const blocks = both.flatMap(blocksOf)
 const block = (named: string) => blocks.find(({ name }) => name === named)!.code
 const configOf = (code: string): ConfigOptions =>
   evaluate(exporting(code).replace('export default', 'return'))
@@ -68,7 +68,7 @@ const stableField = (value: string | undefined) => value?.replace(/;t=[1-9]\d*/,
 
 const env = { SLUICE_API_TOKEN: token.API_TOKEN, SLUICE_OPERATE_TOKEN: token.OPERATE }
 
-describe('The commands of docs/reference/decision-api.md', () => {
+describe('The commands of the decision API and of the operator API', () => {
   let shipped: Stack
   let stack: Stack
   beforeAll(async () => {
@@ -148,7 +148,7 @@ describe('The commands of docs/reference/decision-api.md', () => {
   })
 })
 
-describe('The bodies on docs/reference/decision-api.md', () => {
+describe('The bodies on both pages', () => {
   /** The schemas of the body and of the answer. */
   const schemasOf = ({
     url,
@@ -206,6 +206,7 @@ test('Every configuration on docs/reference/decision-api.md parses.', () => {
 })
 
 test('Every endpoint of openapi.json is on docs/reference/decision-api.md, and every page that it links to exists.', () => {
+  const page = pageAt('docs/reference/decision-api.md')
   const { paths } = openapi
   for (const path of Object.keys(paths)) {
     expect(page.text).toContain(
