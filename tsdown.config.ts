@@ -1,6 +1,7 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { defineConfig } from 'tsdown'
 import { pageModule } from './cli/dashboard/bundle.ts'
+import { withPlainInputs } from './tools/package/inputs.ts'
 
 /** The entries of package.json: a new one also needs a line in its `exports` and in tools/size/limits.ts. */
 const entries = {
@@ -49,13 +50,17 @@ const common = defineConfig({
   suppressWarnings: 'TypeScript 7.0 does not yet have a stable API',
 })
 
-/** The types of Hono and of Workers are optional: without them, those of the middleware and of the entrypoint are `any`, and all others are checked. */
+/**
+ * The types of Hono and of Workers are optional: without them, those of the middleware and of the entrypoint are `any`, and all others are
+ * checked. An import for its effect has none on types, and a file without declarations is not needed.
+ */
 function withoutTypes() {
-  for (const name of ['index', 'rpc']) {
-    const file = new URL(`dist/${name}.d.ts`, import.meta.url)
+  for (const file of globSync('dist/*.d.ts')) {
     const text = readFileSync(file, 'utf8')
-    const imports = /^import .* from "(hono|cloudflare:).*$/gm
-    writeFileSync(file, text.replace(imports, '// @ts-ignore: without these types\n$&'))
+      .replace(/^import "[^"]*";\n?/gm, '')
+      .replace(/^import .* from "(hono|cloudflare:).*$/gm, '// @ts-ignore: without these types\n$&')
+    if (text.trim() === '') rmSync(file)
+    else writeFileSync(file, text)
   }
 }
 
@@ -73,6 +78,16 @@ const library = defineConfig({
   platform: 'neutral',
   target: 'es2022',
   dts: { entry: Object.values(entries) },
+  plugins: [
+    {
+      name: 'plain-inputs',
+      transform: {
+        order: 'pre',
+        filter: { id: /\.d\.ts$/ },
+        handler: (code) => ({ code: withPlainInputs(code), map: null }),
+      },
+    },
+  ],
   copy: [{ from: 'src/api/openapi.json', to: 'dist' }],
   hooks: {
     'build:done'() {

@@ -1,4 +1,7 @@
-import { expect, test } from 'vitest'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { expect, onTestFinished, test } from 'vitest'
 import { read } from '../support/pages.ts'
 import { createConsumer } from './support/consumer.ts'
 
@@ -133,3 +136,54 @@ export default app
   })
   expect(await project.run('tsc')).toBe('')
 })
+
+test('The options of the package are those of the source, of which the build writes them as plain interfaces.', () => {
+  const cache = fileURLToPath(new URL('../../.cache/', import.meta.url))
+  mkdirSync(cache, { recursive: true })
+  const folder = mkdtempSync(`${cache}types-`)
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  writeFileSync(
+    `${folder}/tsconfig.json`,
+    JSON.stringify({ extends: '../../tsconfig.json', include: [], files: ['all.ts'] }),
+  )
+  writeFileSync(`${folder}/all.ts`, OPTIONS)
+  const compiler = fileURLToPath(new URL('../../node_modules/typescript/bin/tsc', import.meta.url))
+  execFileSync(process.execPath, [compiler, '-p', folder], { stdio: 'inherit' })
+})
+
+/** What a store and a feature do is internal, and is not in the package. */
+const OPTIONS = `
+import type * as client from '../../dist/client.d.ts'
+import type * as objects from '../../dist/durable-objects.d.ts'
+import type * as features from '../../dist/features.d.ts'
+import type * as graphql from '../../dist/graphql.d.ts'
+import type * as index from '../../dist/index.d.ts'
+import type * as sourceClient from '../../src/client/client.ts'
+import type * as sourceFeatures from '../../src/features/index.ts'
+import type * as sourceGraphql from '../../src/features/graphql/graphql.ts'
+import type * as source from '../../src/index.ts'
+import type * as sourceObjects from '../../src/stores/durable-objects/index.ts'
+
+/** Without the names of types, six levels deep. */
+type Flat<Type, Depth extends 0[] = []> = Depth['length'] extends 6
+  ? Type
+  : Type extends (...args: infer Arguments) => infer Result
+    ? (...args: { [At in keyof Arguments]: Flat<Arguments[At], [...Depth, 0]> }) => Flat<Result, [...Depth, 0]>
+    : Type extends object
+      ? { [Name in keyof Type]: Flat<Type[Name], [...Depth, 0]> }
+      : Type
+type Equal<A, B> =
+  (<Type>() => Type extends Flat<A> ? 1 : 2) extends <Type>() => Type extends Flat<B> ? 1 : 2
+    ? true
+    : { built: Flat<A>; source: Flat<B> }
+type Options<All> = { -readonly [Name in keyof All]: All[Name] extends (...args: infer Arguments) => unknown ? Arguments : never }
+const equal = <A, B>(_: Equal<A, B>) => {}
+
+equal<Omit<index.ConfigOptions, 'store' | 'use'>, Omit<source.ConfigOptions, 'store' | 'use'>>(true)
+equal<Options<typeof features>, Options<typeof sourceFeatures>>(true)
+equal<Options<typeof graphql>, Options<typeof sourceGraphql>>(true)
+equal<Options<typeof objects>, Options<typeof sourceObjects>>(true)
+equal<client.Ask | client.RefundAsk | client.KeyLimit, sourceClient.Ask | sourceClient.RefundAsk | sourceClient.KeyLimit>(true)
+// @ts-expect-error
+equal<index.PolicyOptions, source.MatchOptions>(true)
+`

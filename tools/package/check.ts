@@ -62,8 +62,17 @@ async function checkNames(): Promise<string[]> {
     : []
 }
 
+/** The most declarations, and the most bytes of them without comments, that a user may have to read. */
+const [MAX_DECLARATIONS, MAX_API] = [230, 50_000]
+
 async function checkApi(write = false): Promise<string[]> {
   const text = await apiReport(await readEntries())
+  const count = text.match(/^(export )?(declare )?(interface|type|class|function|const) /gm)!.length
+  if (count > MAX_DECLARATIONS || text.length > MAX_API) {
+    return [
+      `The public API has ${count} declarations of ${text.length} bytes; at most ${MAX_DECLARATIONS} of ${MAX_API} are allowed.`,
+    ]
+  }
   if (write) await writeFile(report, text)
   const before = await readFile(report, 'utf8').catch(() => '')
   if (before === text) return []
