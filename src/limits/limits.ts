@@ -44,7 +44,7 @@ const TERMS = [
   'localShare',
 ] as const
 
-/** The terms of a limit. The fields are those of a policy (docs/reference/configuration.md). */
+/** The terms of a limit. The fields are those of a policy (docs/reference/policies.md). */
 export interface LimitTerms extends Pick<PolicyOptions, Exclude<(typeof TERMS)[number], 'cost'>> {
   /** Units of a call without `cost`: a whole number. Defaults to 1. */
   cost?: number

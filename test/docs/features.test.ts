@@ -64,7 +64,10 @@ test('Every function that an example imports is one that its entry exports.', as
 
 /** The fields of a configuration and of a policy, with a section or a row of their own. */
 const fields = new Set(
-  found(pageAt('docs/reference/configuration.md').text, /<a id="(?:policy-)?([\w-]+)"/g),
+  found(
+    ['configuration', 'policies'].map((name) => pageAt(`docs/reference/${name}.md`).text).join(),
+    /<a id="(?:policy-)?([\w-]+)"/g,
+  ),
 )
 
 async function exists(feature: string): Promise<boolean> {

@@ -49,10 +49,12 @@ const fields = all.filter(
 /** The anchor of a field's row: `policies.penalty.after` is `policy-penalty-after`. */
 const anchorOf = (field: string) => field.replace(/^policies\./, 'policy.').replaceAll('.', '-')
 
-const reference = pageAt('docs/reference/configuration.md').text
+const reference = ['configuration', 'policies']
+  .map((name) => pageAt(`docs/reference/${name}.md`).text)
+  .join('\n')
 const guides = pages.filter(({ path }) => path.startsWith('docs/guides/'))
 const linked = guides.flatMap(({ text }) =>
-  found(text, /\]\(\.\.\/reference\/configuration\.md#([\w-]+)\)/g),
+  found(text, /\]\(\.\.\/reference\/(?:configuration|policies)\.md#([\w-]+)\)/g),
 )
 
 test('The schema has the fields that this test looks for.', () => {

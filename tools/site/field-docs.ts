@@ -1,4 +1,4 @@
-/** The documentation of fields that the editor of the playground shows: from the tables of docs/reference/configuration.md. */
+/** The documentation of fields that the editor of the playground shows: from the tables of docs/reference/configuration.md and policies.md. */
 import { readFile } from 'node:fs/promises'
 import type { FieldDocs } from '../../site/playground/editor/path.ts'
 
@@ -23,7 +23,7 @@ const objects: Record<string, string[]> = {
   'Shield fields': ['shield'],
 }
 
-const page = new URL('../../docs/reference/configuration.md', import.meta.url)
+const reference = new URL('../../docs/reference/', import.meta.url)
 
 const plain = (text: string) =>
   text
@@ -33,13 +33,19 @@ const plain = (text: string) =>
     .replaceAll('`', '')
     .trim()
 
-/** @throws {Error} if the page has no table for one of the objects */
+/** @throws {Error} if the pages have no table for one of the objects */
 export async function fieldDocs(): Promise<FieldDocs> {
+  const texts = await Promise.all(
+    ['configuration.md', 'policies.md'].map((name) => readFile(new URL(name, reference), 'utf8')),
+  )
   const sections = new Map(
-    (await readFile(page, 'utf8')).split(/^##+ /m).map((section) => {
-      const [title = ''] = section.split('\n', 1)
-      return [title, section]
-    }),
+    texts
+      .join('\n')
+      .split(/^##+ /m)
+      .map((section) => {
+        const [title = ''] = section.split('\n', 1)
+        return [title, section]
+      }),
   )
   const docs: FieldDocs = {}
   for (const [title, paths] of Object.entries(objects)) {
@@ -48,7 +54,7 @@ export async function fieldDocs(): Promise<FieldDocs> {
         /^\| (?:<a [^>]*><\/a>)?`(\w+)` \|(.*?)\|(.*)\|(.*)\|$/gm,
       ),
     ]
-    if (rows.length === 0) throw new Error(`${page.pathname} has no table "${title}"`)
+    if (rows.length === 0) throw new Error(`${reference.pathname} has no table "${title}"`)
     const fields = Object.fromEntries(
       rows.map(([, name, type, byDefault, text]) => [
         name,

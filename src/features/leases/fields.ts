@@ -30,7 +30,7 @@ const lease = named<LeaseOptions>()(
 export const fields = () => ({
   /**
    * Lets an isolate take up to `max` units (2 to 10,000) of a busy quota in one call and spend them without further calls for at most
-   * `ttl` (at most `'60s'`): docs/reference/configuration.md, "Leases of hot keys". Cannot be combined with `'sliding-log'`, `'concurrency'`,
+   * `ttl` (at most `'60s'`): docs/reference/quotas.md, "Leases of hot keys". Cannot be combined with `'sliding-log'`, `'concurrency'`,
    * `countOnly`, `cost.response`, `cost.usage` or `penalty`. Defaults to one call for each request.
    */
   lease: v.optional(lease),
