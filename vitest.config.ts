@@ -130,6 +130,8 @@ export default defineConfig({
     reporters: ['default', new Tally()],
     // Importing Miniflare and the Redis client takes longer than most files. Without isolation a process imports them once.
     isolate: false,
+    // A bundle of a configuration, which Node loads in `sluice check`, is 1 MB. Vite would need half a second for each.
+    server: { deps: { external: [/sluice-config-/] } },
     setupFiles: 'test/support/setup-file.ts',
     sequence: { sequencer: LongestFirst },
     // On a busy machine a test of real processes may fail by its timing. A law that fails once is broken, so laws do not run again.
