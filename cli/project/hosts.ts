@@ -87,13 +87,14 @@ export async function hostOf(config: string): Promise<FoundHost> {
 const BY_DEFAULT =
   'Judged as a gateway: no file imports it and calls rateLimiter, createSluice or rateLimitProxy.'
 
-async function* codeIn(folder: string): AsyncGenerator<string> {
+async function* codeIn(root: string, folder = root): AsyncGenerator<string> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
   const sorted = entries.toSorted((a, b) => (a.name < b.name ? -1 : 1))
   for (const entry of sorted) {
     const path = join(folder, entry.name)
-    if (SKIPPED.test(entry.name) || TEST.test(entry.isDirectory() ? `${path}/` : path)) continue
-    if (entry.isDirectory()) yield* codeIn(path)
+    const inRoot = relative(root, path) + (entry.isDirectory() ? '/' : '')
+    if (SKIPPED.test(entry.name) || TEST.test(inRoot)) continue
+    if (entry.isDirectory()) yield* codeIn(root, path)
     else if (entry.isFile() && CODE.test(entry.name)) yield path
   }
 }

@@ -198,8 +198,12 @@ describe('the host of a project', () => {
   afterAll(() => rm(folder, { recursive: true }))
 
   /** What is said of sluice.config.ts in a project with these files. */
-  async function sentenceFor(files: Record<string, string>, config = 'sluice.config.ts') {
-    const project = join(folder, `${count++}`)
+  async function sentenceFor(
+    files: Record<string, string>,
+    config = 'sluice.config.ts',
+    place = 'shop',
+  ) {
+    const project = join(folder, `${count++}`, place)
     const all = { 'package.json': '{}', [config]: 'export default {}', ...files }
     for (const [name, text] of Object.entries(all)) {
       await mkdir(dirname(join(project, name)), { recursive: true })
@@ -223,6 +227,11 @@ describe('the host of a project', () => {
       expect(await sentenceFor({ 'index.ts': from(name, entry) })).toBe(`Judged as ${said}.`)
     },
   )
+
+  test('A folder above the project may have the name of one for tests.', async () => {
+    const said = sentenceFor({ 'index.ts': from('rateLimiter') }, undefined, 'tests/shop')
+    expect(await said).toBe('Judged as an app: index.ts calls rateLimiter.')
+  })
 
   test('A configuration that no file imports is judged as that of a gateway.', async () => {
     expect(await sentenceFor({})).toMatch(/^Judged as a gateway: no file imports it/)
