@@ -1,11 +1,11 @@
 /**
  * Runs before each test file. One process runs many files, because importing Miniflare takes longer than most tests.
- * This file gives each test file fresh modules, environment variables and globals.
+ * The modules stay, and with them what they remember, as in an isolate that serves many requests. This file gives each test file fresh
+ * environment variables and globals.
  */
 import fc from 'fast-check'
 import { afterAll, vi } from 'vitest'
 
-vi.resetModules()
 const env = { ...process.env }
 
 if (process.env.SEED)

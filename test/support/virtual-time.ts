@@ -25,7 +25,7 @@ const requests = new AsyncLocalStorage<{ isCancelled: boolean }>()
 
 /**
  * Runs the code of a request that the runtime may cancel, as workerd does if the client goes: its timers and its promises that others settle do
- * not continue, and no `finally` runs. For the promises a test mocks `withResolvers` by `resolversOfRequests`.
+ * not continue, and no `finally` runs. The promises are those of `Promise.withResolvers`.
  */
 export function cancellable<T>(task: () => T): { result: T; cancel: () => void } {
   const request = { isCancelled: false }
@@ -48,17 +48,19 @@ class RequestPromise<T> extends Promise<T> {
 }
 type Then<V, R> = ((value: V) => R | PromiseLike<R>) | null | undefined
 
-export function resolversOfRequests<T>() {
+function resolversOfRequests<T>() {
   let resolve!: (value: T | PromiseLike<T>) => void
-  const promise = new RequestPromise<T>((settle) => {
-    resolve = settle
+  let reject!: (reason: unknown) => void
+  const promise = new RequestPromise<T>((...settle) => {
+    ;[resolve, reject] = settle
   })
-  return { promise, resolve }
+  return { promise, resolve, reject }
 }
 
 /** Runs a task at a time of its own. Nothing else may run meanwhile. */
 export async function inVirtualTime<T>(task: (time: VirtualTime) => Promise<T>): Promise<T> {
   const { setTimeout, clearTimeout, setImmediate } = globalThis
+  const { withResolvers } = Promise
   const realNow = Date.now
   const skew = new AsyncLocalStorage<number>()
   const timers = new Set<Timer>()
@@ -74,6 +76,7 @@ export async function inVirtualTime<T>(task: (time: VirtualTime) => Promise<T>):
     timers.add(timer)
     return timer
   }) as never
+  Promise.withResolvers = resolversOfRequests
   globalThis.clearTimeout = ((timer: Timer) => void timers.delete(timer)) as never
   const turn = () => new Promise((resolve) => setImmediate(resolve))
   async function settle() {
@@ -113,5 +116,6 @@ export async function inVirtualTime<T>(task: (time: VirtualTime) => Promise<T>):
   } finally {
     Date.now = realNow
     Object.assign(globalThis, { setTimeout, clearTimeout })
+    Promise.withResolvers = withResolvers
   }
 }

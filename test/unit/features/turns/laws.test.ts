@@ -6,10 +6,6 @@ import { property } from '../../../support/law.ts'
 import { algorithms, type Counting } from '../../../support/schedules.ts'
 import { cancellable, inVirtualTime, type VirtualTime } from '../../../support/virtual-time.ts'
 
-vi.mock('../../../../src/core/base/with-resolvers.ts', async () => ({
-  withResolvers: (await import('../../../support/virtual-time.ts')).resolversOfRequests,
-}))
-
 /** How a policy counts. */
 interface Terms {
   algorithm: Counting
