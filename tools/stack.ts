@@ -4,7 +4,7 @@ import { startOrigin } from '../cli/dev/origin.ts'
 import type { BodiesOptions } from '../src/features/bodies/index.ts'
 import type { ObserveOptions } from '../src/features/observe/index.ts'
 import type { JsonConfig } from './any-config.ts'
-import { build } from './build.ts'
+import { type BuiltModules, build } from './build.ts'
 import { startWorker, type WorkerOptions } from './worker.ts'
 
 const built = (name: string) => fileURLToPath(new URL(`../.cache/workers/${name}`, import.meta.url))
@@ -21,8 +21,8 @@ export interface StackOptions {
   observe?: ObserveOptions
   /** The options of `bodies()`, except `graphql`, which is `graphqlCost()`. Only together with `config`. */
   bodies?: Omit<BodiesOptions, 'graphql'>
-  /** The folder of a built Worker to run instead. */
-  worker?: string
+  /** The folder of a built Worker to run instead, or its modules. */
+  worker?: string | BuiltModules
   /** Variables and secrets. They override those of the stack. */
   env?: Record<string, string>
   /** Rate limits of Cloudflare, by binding. */
@@ -36,13 +36,13 @@ export type FetchOptions = RequestInit & { ip?: string; cf?: Record<string, unkn
  * @param start starts the Redis. Defaults to one of its own
  */
 export async function startStack(
-  { config, observe, bodies, worker: folder, env, ratelimits }: StackOptions = {},
+  { config, observe, bodies, worker: other, env, ratelimits }: StackOptions = {},
   start: () => Promise<RunningRedis> = startRedis,
 ) {
   const redis = await start()
   const bridge = await startBridge({ redis: redis.url, token: 'a-local-token' })
   const origin = await startOrigin()
-  const worker = await startWorker(folder ?? built(config ? 'any-config' : 'worker'), {
+  const worker = await startWorker(other ?? built(config ? 'any-config' : 'worker'), {
     env: {
       UPSTASH_REDIS_REST_URL: bridge.url,
       UPSTASH_REDIS_REST_TOKEN: bridge.token,

@@ -11,6 +11,7 @@ import { freePort } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type ReloadingWorker, startReloading } from '../../cli/dev/reload.ts'
 import { root } from '../support/dev-command.ts'
+import { packageFolder } from '../support/sluice-package.ts'
 
 const withLimit = (limit: number | string) =>
   `export default { policies: [{ name: 'per-ip', limit: ${limit}, window: '10s' }] }\n`
@@ -39,7 +40,7 @@ const save = (content: string, name = 'sluice.config.ts') => write(name, content
 const start = async (port: number) =>
   startReloading({
     port,
-    program: { file: `${root}cli/main.ts`, project: folder, check: 'npm run check' },
+    program: { file: join(packageFolder, 'dist/cli.js'), project: folder, check: 'npm run check' },
     configured: true,
     runtime: async (_, { vars, compatibilityDate }) => ({
       project: folder,

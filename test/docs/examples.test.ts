@@ -4,13 +4,12 @@
  * ```console, whose output is compared with the one that the page shows.
  */
 import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { build } from '../../tools/build.ts'
 import type { Stack } from '../../tools/stack.ts'
+import { bundled } from '../support/bundled.ts'
 import {
   env,
   running,
@@ -37,12 +36,10 @@ const configs = examples.filter(({ page }) => page !== 'docs/reference/decision-
 
 const parsed = Object.fromEntries(configs.map(({ name, code }) => [name, configOf(code)]))
 
-let outdir: string
 /** Runs the configuration of `npm start`. */
 let shipped: Stack
 beforeAll(async () => {
-  outdir = await mkdtemp(join(tmpdir(), 'sluice-'))
-  await build(outdir, 'test/docs/examples-worker.ts')
+  const worker = await bundled('test/docs/examples-worker.ts')
   running.issuer = await startIssuer()
   const EXAMPLES = JSON.stringify(parsed).replaceAll(
     'https://login.example.com/.well-known/jwks.json',
@@ -54,13 +51,10 @@ beforeAll(async () => {
     SLUICE_OPERATE_TOKEN: 'dev-operate-token-0000',
   }
   const variables = { ...env, ...tokens, EXAMPLES }
-  running.stack = await startStack({ worker: outdir, env: variables, ratelimits })
+  running.stack = await startStack({ worker, env: variables, ratelimits })
   shipped = await startStack({ env: tokens })
 })
-afterAll(async () => {
-  await Promise.all([running.stack?.stop(), shipped?.stop(), running.issuer?.close()])
-  await rm(outdir, { recursive: true })
-})
+afterAll(() => Promise.all([running.stack?.stop(), shipped?.stop(), running.issuer?.close()]))
 
 const parts = [quotas, requests, costs, headers, credentials, operation]
 const scenarios: Scenarios = Object.assign({}, ...parts)

@@ -1,7 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { json } from 'node:stream/consumers'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -9,9 +6,9 @@ import type { PolicyOptions } from '../../src/core/config/options.ts'
 import { type Policy, parseConfig } from '../../src/core/config/parse.ts'
 import type { StoreReply } from '../../src/core/connection/store.ts'
 import { defaultFields } from '../../src/features/defaults.ts'
-import { build } from '../../tools/build.ts'
 import { startWorker } from '../../tools/worker.ts'
 import type { ModelRequest } from '../model/model.ts'
+import { bundled } from '../support/bundled.ts'
 import { type Call, Undecided, unexplained } from '../support/checker.ts'
 import { useDatabase } from '../support/database.ts'
 import { isLong } from '../support/long.ts'
@@ -29,18 +26,12 @@ let send: Send = async (path, body) => {
 
 // `npm test` calls the Worker in this process. test/faults/batching.test.ts has the batches of workerd.
 if (isLong && !objects) {
-  let outdir: string
   let worker: Awaited<ReturnType<typeof startWorker>>
   beforeAll(async () => {
-    outdir = await mkdtemp(join(tmpdir(), 'sluice-'))
-    await build(outdir, 'test/script/store-worker.ts')
-    worker = await startWorker(outdir, { env: database!.env })
+    worker = await startWorker(await bundled('test/script/store-worker.ts'), { env: database!.env })
     send = (path, body) => post(worker.url + path, body)
   })
-  afterAll(async () => {
-    await worker.stop()
-    await rm(outdir, { recursive: true })
-  })
+  afterAll(() => worker.stop())
 }
 
 /** Small quotas, so that many requests are refused. Windows of about a second, so that units return during the run. */

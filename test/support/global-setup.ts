@@ -20,7 +20,7 @@ const WORKER_SOURCES = [
 /** What the built package depends on. */
 const PACKAGE_SOURCES = [
   'src/**/*.{ts,json}',
-  'tools/**/*.{ts,html,css}',
+  'cli/**/*.{ts,html,css}',
   'packages/upstash-bridge/src/**/*',
   'package-lock.json',
   'test/support/sluice-package.ts',

@@ -3,10 +3,8 @@ import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { Miniflare } from 'miniflare'
 import { afterAll, beforeAll } from 'vitest'
-import { bundle } from '../../cli/project/bundle.ts'
 import { StoreError, type StoreErrorCode } from '../../src/core/base/errors.ts'
 import type {
   Store,
@@ -16,9 +14,8 @@ import type {
 } from '../../src/core/connection/store.ts'
 import type { KeptState, Slots } from '../../src/stores/durable-objects/record.ts'
 import { compatibilityDate } from '../../tools/build.ts'
+import { bundled } from './bundled.ts'
 import type { Answer, PlainReply, Step } from './objects-worker.ts'
-
-const project = fileURLToPath(new URL('../..', import.meta.url))
 
 /** A file system in memory: each new object is a database of its own, and a disk takes long to sync thousands of them. */
 const MEMORY = '/dev/shm'
@@ -63,21 +60,13 @@ export function useObjects(): Objects {
     []
 
   beforeAll(async () => {
-    const main = 'test/support/objects-worker.ts'
-    const { script } = await bundle(project, {
-      main,
-      rules: [],
-      compatibilityFlags: [],
-      define: {},
-      alias: {},
-    } as never)
-    const modules = { 'worker.js': { type: 'esm', contents: script } }
+    const manifest = await bundled('test/support/objects-worker.ts')
     folder = await mkdtemp(join(existsSync(MEMORY) ? MEMORY : tmpdir(), 'sluice-objects-'))
     miniflare = new Miniflare({
       host: '127.0.0.1',
       port: 0,
       resourcePersistencePath: folder,
-      workers: [{ config: { ...worker, manifest: { mainModule: 'worker.js', modules } } }],
+      workers: [{ config: { ...worker, manifest } }],
     } as unknown as ConstructorParameters<typeof Miniflare>[0])
     await miniflare.ready
   })

@@ -1,40 +1,34 @@
 /** Credentials in workerd, which fails requests that wait for the I/O of another request. Such failures only appear under load. */
-import { mkdtemp, rm } from 'node:fs/promises'
 import { Agent, get, type IncomingMessage, type RequestOptions } from 'node:http'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { build } from '../../tools/build.ts'
+import type { BuiltModules } from '../../tools/build.ts'
 import { startWorker } from '../../tools/worker.ts'
+import { bundled } from '../support/bundled.ts'
 import { CROSS_REQUEST_IO } from '../support/cross-request-io.ts'
 import { type Issuer, json, type Signer, signer, startIssuer } from '../support/issuer.ts'
 import { isLong } from '../support/long.ts'
 
-let outdir: string
+let built: BuiltModules
 let issuer: Issuer
 let signers: Signer[]
 let tokens: string[]
 
 beforeAll(async () => {
-  outdir = await mkdtemp(join(tmpdir(), 'sluice-'))
-  await build(outdir, 'test/worker/credentials-worker.ts')
+  built = await bundled('test/worker/credentials-worker.ts')
   issuer = await startIssuer()
   const kinds = ['RS256', 'PS256', 'ES256', 'EdDSA']
   signers = await Promise.all(kinds.map((alg) => signer(alg, `key-${alg}`)))
   tokens = await Promise.all(signers.map(({ sign }) => sign({ sub: 'ann' })))
 })
-afterAll(async () => {
-  await issuer.close()
-  await rm(outdir, { recursive: true })
-})
+afterAll(() => issuer.close())
 beforeEach(() => {
   issuer.fetches = 0
   issuer.answer = json({ keys: signers.map(({ jwk }) => jwk) })
 })
 
 const start = (env: Record<string, string> = {}) =>
-  startWorker(outdir, {
+  startWorker(built, {
     env: { JWT: JSON.stringify({ jwks: issuer.url }), DEADLINE_MS: '10000', ...env },
   })
 

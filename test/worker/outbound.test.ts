@@ -2,23 +2,15 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { Miniflare } from 'miniflare'
 import { expect, onTestFinished, test } from 'vitest'
-import { bundle } from '../../cli/project/bundle.ts'
 import { compatibilityDate } from '../../tools/build.ts'
+import { bundled } from '../support/bundled.ts'
 import { limitedOrigin } from '../support/limited-origin.ts'
 
 test('The requests of one isolate and its Durable Object take turns, and wait for slots of each other.', async () => {
   const origin = await limitedOrigin({ requests: 1_000 })
   onTestFinished(() => origin.close())
-  const { script } = await bundle(fileURLToPath(new URL('../..', import.meta.url)), {
-    main: 'test/support/outbound-worker.ts',
-    rules: [],
-    compatibilityFlags: [],
-    define: {},
-    alias: {},
-  } as never)
   const folder = await mkdtemp(join(tmpdir(), 'sluice-outbound-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   const worker = {
@@ -30,10 +22,7 @@ test('The requests of one isolate and its Durable Object take turns, and wait fo
       SLUICE_SECRET: { type: 'text', value: 'a secret for tests' },
       ORIGIN: { type: 'text', value: origin.url },
     },
-    manifest: {
-      mainModule: 'worker.js',
-      modules: { 'worker.js': { type: 'esm', contents: script } },
-    },
+    manifest: await bundled('test/support/outbound-worker.ts'),
   }
   const miniflare = new Miniflare({
     host: '127.0.0.1',

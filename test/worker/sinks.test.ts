@@ -1,29 +1,23 @@
 /** The sinks in workerd, with the Analytics Engine binding of Miniflare, which discards what it receives. */
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { analyticsReader } from '../../cli/dashboard/analytics.ts'
 import type { DataPoint } from '../../src/features/observe/analytics.ts'
-import { build } from '../../tools/build.ts'
 import { type RunningWorker, startWorker } from '../../tools/worker.ts'
 import { type AnalyticsEngine, startAnalyticsEngine } from '../support/analytics-engine.ts'
+import { bundled } from '../support/bundled.ts'
 import { observedCounts } from '../support/observed-counts.ts'
 import { startCollector } from '../support/otlp-collector.ts'
 
 const METRICS = { type: 'analytics-engine-dataset', name: 'sluice_counts' }
 
-let outdir: string
 let worker: RunningWorker
 let engine: AnalyticsEngine
 let collector: Awaited<ReturnType<typeof startCollector>>
 
 beforeAll(async () => {
-  outdir = await mkdtemp(join(tmpdir(), 'sluice-'))
-  await build(outdir, 'test/worker/sinks-worker.ts')
   engine = await startAnalyticsEngine()
   collector = await startCollector()
-  worker = await startWorker(outdir, {
+  worker = await startWorker(await bundled('test/worker/sinks-worker.ts'), {
     env: { COLLECTOR: collector.url },
     more: { config: {}, bindings: { METRICS } },
   })
@@ -32,7 +26,6 @@ afterAll(async () => {
   await worker?.stop()
   await collector?.stop()
   await engine?.stop()
-  await rm(outdir, { recursive: true })
 })
 
 test('Both sinks send the counts, and the dashboard reads them back.', async () => {

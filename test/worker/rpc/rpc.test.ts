@@ -1,33 +1,28 @@
 /** `sluice/rpc` in workerd: other Workers ask the gateway through service bindings. */
 import { readFile } from 'node:fs/promises'
-import { fileURLToPath } from 'node:url'
 import { Miniflare } from 'miniflare'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { bundle } from '../../../cli/project/bundle.ts'
-import { compatibilityDate } from '../../../tools/build.ts'
+import { type BuiltModules, compatibilityDate } from '../../../tools/build.ts'
+import { bundled } from '../../support/bundled.ts'
 import { useDatabase } from '../../support/database.ts'
 
 const database = useDatabase()
-const project = fileURLToPath(new URL('../../..', import.meta.url))
 const text = (value: string) => ({ type: 'text', value })
 const file = (name: string) => readFile(new URL(name, import.meta.url), 'utf8')
-const esm = (contents: string) => ({
+const esm = (contents: string): BuiltModules => ({
   ...{ mainModule: 'worker.js', modules: { 'worker.js': { type: 'esm', contents } } },
 })
 
 let miniflare: Miniflare
 beforeAll(async () => {
-  const main = 'test/worker/rpc/gateway-worker.ts'
-  const { script } = await bundle(project, {
-    ...{ main, rules: [], compatibilityFlags: [], define: {}, alias: {} },
-  } as never)
-  const other = await file('other-worker.js')
+  const gateway = await bundled('test/worker/rpc/gateway-worker.ts')
+  const other = esm(await file('other-worker.js'))
   const variables = Object.entries(database.env).map(([name, value]) => [name, text(value)])
   const to = (gateway: string, props?: object) => ({
     ...{ type: 'worker', worker: gateway, exportName: 'RateLimit', ...(props && { props }) },
   })
-  const worker = (name: string, contents: string, env: object) => ({
-    config: { name, compatibilityDate, env, manifest: esm(contents) },
+  const worker = (name: string, manifest: BuiltModules, env: object) => ({
+    config: { name, compatibilityDate, env, manifest },
   })
   const bindingsTo = (gateway: string) => ({
     ...{ LOGIN: to(gateway, { policy: 'login' }), ANY: to(gateway) },
@@ -38,9 +33,9 @@ beforeAll(async () => {
     workers: [
       worker('first', other, bindingsTo('sluice')),
       worker('second', other, bindingsTo('another-isolate')),
-      worker('any-call', await file('any-call-worker.js'), bindingsTo('sluice')),
-      worker('sluice', script, Object.fromEntries(variables)),
-      worker('another-isolate', script, Object.fromEntries(variables)),
+      worker('any-call', esm(await file('any-call-worker.js')), bindingsTo('sluice')),
+      worker('sluice', gateway, Object.fromEntries(variables)),
+      worker('another-isolate', gateway, Object.fromEntries(variables)),
     ],
   } as unknown as ConstructorParameters<typeof Miniflare>[0])
   await miniflare.ready
