@@ -17,7 +17,7 @@ const longest = [
   'durable-objects/object',
   'test/unit/testing/start',
   'test/cli/project',
-  'test/cli/start',
+  'test/cli/dev.',
   'test/cli/reload',
   'test/worker/usage',
   'test/docs/replay',

@@ -66,14 +66,15 @@ export async function bundle(
 
 const ADDED = 'added'
 
+type Import = Record<'path' | 'resolveDir' | 'namespace' | 'kind', string>
+
 /** The part of esbuild's plugins that Sluice uses. */
 interface PluginBuild {
   onResolve(
     options: { filter: RegExp },
-    resolve: (
-      of: Record<'path' | 'resolveDir' | 'namespace' | 'kind', string>,
-    ) => object | undefined,
+    resolve: (of: Import) => object | undefined | Promise<object | undefined>,
   ): void
+  resolve(path: string, from: Omit<Import, 'path'>): Promise<object>
   onLoad(
     options: { filter: RegExp; namespace: string },
     load: (of: { path: string }) => { resolveDir: string; contents: string },
@@ -84,8 +85,12 @@ interface PluginBuild {
 const adding = ({ observe, objects }: Additions, main: string) => ({
   name: ADDED,
   setup(build: PluginBuild) {
-    build.onResolve({ filter: /\bsluice\.config\.ts$/ }, ({ path, resolveDir, namespace }) =>
-      namespace === ADDED ? undefined : { path: join(resolveDir, path), namespace: ADDED },
+    build.onResolve(
+      { filter: /\bsluice\.config(\.[jt]s)?$/ },
+      async ({ path, namespace, ...from }) =>
+        namespace === ADDED
+          ? undefined
+          : { ...(await build.resolve(path, { ...from, namespace: ADDED })), namespace: ADDED },
     )
     if (objects) {
       build.onResolve({ filter: /.*/ }, ({ kind }) =>

@@ -1,13 +1,12 @@
-/** The dashboard of `npm start` in a real browser: what it shows equals the requests that were sent. */
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+/** The dashboard of `sluice dev` in a real browser: what it shows equals the requests that were sent. */
 import type { Browser, Page } from 'puppeteer-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { launchBrowser, openPage, pairsOf, rowsOf, textOf, waitUntil } from '../support/browser.ts'
-import { copyProject, type Project, processes, waitUntilEnded } from '../support/npm-start.ts'
+import { type CliProject, cliProject } from '../support/cli-project.ts'
+import { processes, waitUntilEnded } from '../support/npm-start.ts'
 
-const CONFIG = `import { defineConfig } from './src/core/config/parse.ts'
-import { observe } from './src/features/observe/index.ts'
+const CONFIG = `import { defineConfig } from 'sluice'
+import { observe } from 'sluice/features'
 
 export default defineConfig({
   origin: 'zone',
@@ -28,17 +27,26 @@ export default defineConfig({
 })
 `
 
-let project: Project
-let run: Awaited<ReturnType<Project['npmStart']>>
+const WORKER = `import { createGateway } from 'sluice'
+import config from '../sluice.config'
+export default createGateway(config)
+`
+const TOML = 'name = "shop"\nmain = "src/worker.ts"\ncompatibility_date = "2026-10-01"\n'
+
+let project: CliProject
+let run: Awaited<ReturnType<CliProject['dev']>>
 let worker: string
 let address: string
 let browser: Browser
 let page: Page
 let mistakes: string[]
 beforeAll(async () => {
-  project = await copyProject('dashboard')
-  await writeFile(join(project.root, 'sluice.config.ts'), CONFIG)
-  run = await project.npmStart()
+  project = await cliProject()
+  await project.write('package.json', '{ "type": "module" }')
+  await project.write('sluice.config.ts', CONFIG)
+  await project.write('wrangler.toml', TOML)
+  await project.write('src/worker.ts', WORKER)
+  run = await project.dev()
   worker = run.url
   address = /Dashboard +(http:\S+)/.exec(run.output())![1]!
   browser = await launchBrowser()
@@ -121,9 +129,9 @@ test('A client that is banned by its key is refused, and served again after its 
   expect(mistakes).toEqual([])
 })
 
-test('The signal SIGKILL to npm start itself leaves nothing running.', async () => {
+test('The signal SIGKILL to sluice dev itself leaves nothing running.', async () => {
   const family = processes(run.pid)
-  process.kill(family.find(({ command }) => /tools\/start\.ts/.test(command))!.pid, 'SIGKILL')
+  process.kill(run.pid, 'SIGKILL')
   await run.ended
   await waitUntilEnded(family)
 })

@@ -119,45 +119,6 @@ export default defineConfig({
 })
 
 describe('npx sluice dev', () => {
-  test('The Worker of the project limits requests, reloads after edits, and SIGTERM leaves no process.', async () => {
-    const run = await project.dev()
-    const statuses = async (ip: string, count: number) => {
-      const all: number[] = []
-      for (let n = 0; n < count; n++) {
-        const headers = { 'CF-Connecting-IP': ip }
-        all.push((await fetch(`${run.url}/x`, { headers })).status)
-      }
-      return all
-    }
-    expect(run.output()).toContain('Sluice is running.')
-    expect(run.output()).toMatch(/per-ip +2 per 1h +fixed-window/)
-    expect(await statuses('192.0.2.1', 3)).toEqual([200, 200, 429])
-    const output = async (after: () => Promise<unknown>, line: RegExp) => {
-      const before = run.output().length
-      await after()
-      await expect.poll(() => run.output().slice(before), { timeout: 20_000 }).toMatch(line)
-    }
-    const save = (text: string) => () => project.write('sluice.config.ts', text)
-    await output(save(config(3)), /^Reloaded: 1 policy \(per-ip\)\.$/m)
-    expect(await statuses('192.0.2.2', 4)).toEqual([200, 200, 200, 429])
-    await output(
-      save(config(3, "\nthrow new Error('on purpose')\n")),
-      /^Not reloaded: sluice\.config\.ts:3:7: on purpose\. The last valid configuration stays active\.$/m,
-    )
-    await output(save(config(3)), /^Reloaded: /m)
-    // The folder of the Worker is not src.
-    await output(
-      () => project.write('app/worker.ts', `${WORKER}\nconsole.log('edited')\n`),
-      /^Reloaded: /m,
-    )
-    expect(await statuses('192.0.2.4', 4)).toEqual([200, 200, 200, 429])
-    const family = processes(run.pid)
-    expect(family.map(({ command }) => command).join()).toMatch(/workerd/)
-    process.kill(run.pid, 'SIGTERM')
-    expect(await run.ended).toBe(0)
-    await waitUntilEnded(family)
-  }, 90_000)
-
   test('A Worker with the middleware and without sluice.config.ts gets its bindings from a wrangler.jsonc, and reloads. A crash of the host of workerd stops the rest.', async () => {
     const source = (limit: number) => `import { rateLimiter } from 'sluice'
 import { Hono } from 'hono'

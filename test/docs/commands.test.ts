@@ -20,7 +20,7 @@ const NOT_RUN: [command: RegExp, reason: string][] = [
     'Logs of this name. test/cli/replay replays logs of each format, also by --pattern and --map.',
   ],
   [/^curl -o access\.log /, 'The network. The same log is in test/cli/replay/logs.'],
-  [/^npm ci && npm start$/, 'CI installs with npm ci. test/cli/start.test.ts runs npm start.'],
+  [/^npm ci && npm start$/, 'CI installs with npm ci. test/tools/start.test.ts runs npm start.'],
   [
     /^npx sluice verify localhost:3000 --path /,
     'An app with these paths. test/cli/verify-client.test.ts and test/worker/verify send such requests.',

@@ -63,9 +63,9 @@ export async function cliProject() {
   let running: number | undefined
 
   /** Runs `sluice dev`, and waits until everything is up or the process exits. */
-  async function dev(env: Record<string, string> = {}) {
+  async function dev(env: Record<string, string> = {}, ...args: string[]) {
     const port = env.PORT ?? String(await freePort())
-    const child = start(['dev'], { env: { PORT: port, ...env } })
+    const child = start(['dev', ...args], { env: { PORT: port, ...env } })
     running = child.pid
     return { url: `http://127.0.0.1:${port}`, ...(await upOrEnded(child)) }
   }

@@ -1,7 +1,7 @@
 /** The gateway in this process, on a real Redis and in front of the demo origin: what `startStack` runs in workerd. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { type Bridge, type RunningRedis, startBridge } from 'sluice-upstash-bridge'
-import { afterAll, beforeAll, vi } from 'vitest'
+import { afterAll, beforeAll } from 'vitest'
 import { type RunningOrigin, startOrigin } from '../../cli/dev/origin.ts'
 import { replaceDate, runBy, TestClock } from '../../src/testing/clock.ts'
 import { gatewayOf, type JsonConfig } from '../../tools/any-config.ts'
@@ -11,21 +11,22 @@ import { borrowRedis } from './borrow-redis.ts'
 /** The log of the isolate whose code runs. */
 const logOf = new AsyncLocalStorage<string[]>()
 
-beforeAll(() => {
+/** Gives the lines of an isolate to its log, and the time of its clock to its code. Returns a function that undoes it. */
+function separateIsolates(): () => void {
   const restoreDate = replaceDate()
-  const spies = (['error', 'log'] as const).map((name) => {
-    const write = console[name]
-    return vi.spyOn(console, name).mockImplementation((...line) => {
+  const { error, log } = console
+  for (const [name, write] of Object.entries({ error, log })) {
+    console[name as 'error' | 'log'] = (...line) => {
       const lines = logOf.getStore()
       if (lines) lines.push(line.join(' '))
       else write(...line)
-    })
-  })
+    }
+  }
   return () => {
     restoreDate()
-    for (const spy of spies) spy.mockRestore()
+    Object.assign(console, { error, log })
   }
-})
+}
 
 type Env = Record<string, unknown>
 
@@ -109,6 +110,7 @@ export function useGateway({ config, clock, ...options }: GatewayOptions) {
     origin: RunningOrigin
     httpRequests: () => number
   }
+  beforeAll(separateIsolates)
   beforeAll(async () => {
     gateway.redis = await borrowRedis()
     gateway.bridge = await startBridge({

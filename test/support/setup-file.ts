@@ -13,6 +13,7 @@ if (process.env.SEED)
 
 afterAll(() => {
   vi.useRealTimers()
+  vi.restoreAllMocks()
   vi.unstubAllGlobals()
   vi.unstubAllEnvs()
   for (const name of Object.keys(process.env)) if (!(name in env)) delete process.env[name]

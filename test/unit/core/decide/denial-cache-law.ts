@@ -19,8 +19,6 @@ const advance = (by: number) => {
   now += by
   vi.setSystemTime(now)
 }
-beforeEach(() => void vi.useFakeTimers({ now, toFake: ['Date'] }))
-afterEach(() => void vi.useRealTimers())
 
 const penalty = fc.record({
   after: fc.integer({ min: 1, max: 3 }),
@@ -75,7 +73,9 @@ const step = fc.record({
 })
 
 /** States the law. */
-export const denialCacheLaw = (numRuns: number) =>
+export function denialCacheLaw(numRuns: number) {
+  beforeEach(() => void vi.useFakeTimers({ now, toFake: ['Date'] }))
+  afterEach(() => void vi.useRealTimers())
   test('A refusal by the denial cache is also a refusal of the oracle, with the same numbers.', async () => {
     let cached = 0
     await fc.assert(
@@ -205,3 +205,4 @@ export const denialCacheLaw = (numRuns: number) =>
     )
     expect(cached).toBeGreaterThan(50)
   })
+}
