@@ -72,6 +72,7 @@ const rooms: Record<string, Room> = {
         (name) => `features/${name}`,
       ),
     ],
+    packages: ['valibot'],
   },
   'hosts/app': {
     rooms: [

@@ -1,6 +1,6 @@
 import { type ConfigProblem, StoreError } from '../core/base/errors.ts'
+import { show } from '../core/base/show.ts'
 import type { Config, Policy } from '../core/config/parse.ts'
-import { show } from '../core/config/schema/checked.ts'
 import { type Operation, operate as operateOn } from '../core/decide/operate.ts'
 import type { Call } from '../core/endpoint.ts'
 import { explicitKey, matchOf, policyOf } from '../core/program/explicit-key.ts'

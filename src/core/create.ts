@@ -23,7 +23,7 @@ export interface Host {
  */
 export function createLimiter(
   options: object,
-  { byDefault = [], lua = [], lacks = [] }: Host = {},
+  { byDefault = [], lua, lacks = [] }: Host = {},
 ): Limiter {
   const parse = (options: object) => parseFor(options, byDefault, lacks)
   const config = parse(options)

@@ -52,7 +52,12 @@ function createRules(
   })
   const own = compiled(config)
   const { rules, observer } = stages
-  if (!rules || !source) return () => own
-  const { options, parse } = source
-  return rules({ own, options, compile: (changed) => compiled(parse(changed)), observer })
+  return rules && source
+    ? rules({
+        own,
+        options: source.options,
+        compile: (changed) => compiled(source.parse(changed)),
+        observer,
+      })
+    : () => own
 }

@@ -139,8 +139,8 @@ export const httpMutants: Mutant[] = [
 
   merging(
     'replaces the fields of an origin with as much remaining',
-    'set.remainingIn(headers) <= remaining',
-    'set.remainingIn(headers) < remaining',
+    'remainingIn(headers) <= remaining',
+    'remainingIn(headers) < remaining',
     'ratelimit-fields-origin',
   ),
   merging(

@@ -6,8 +6,8 @@ export interface FieldSet {
   valuesFor(
     decision: Decision,
   ): { fields: [name: string, value: string][]; remaining: number } | undefined
-  /** The smallest number that a client may read as remaining in the fields of a response; infinity if there is none. */
-  remainingIn(headers: Headers): number
+  /** The smallest number that a client may read as remaining in the fields of a response; infinity if there is none. Defaults to that of the drafts. */
+  remainingIn?: ((headers: Headers) => number) | undefined
   /** Fields outside of the set that describe the same quota, and would contradict these. */
   companions: readonly string[]
 }

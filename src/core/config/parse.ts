@@ -1,9 +1,10 @@
 import type * as v from 'valibot'
 import { ConfigError, type ConfigProblem } from '../base/errors.ts'
+import { shortened } from '../base/show.ts'
 import type { FeatureFields } from './feature.ts'
 import { checkNeeds } from './needs.ts'
 import { parseOwned } from './owned.ts'
-import { checked, problemAt, shortened, withoutSecret } from './schema/checked.ts'
+import { checked, problemAt, withoutSecret } from './schema/checked.ts'
 import { type Config, type ConfigOptions, config, configWith } from './schema/config.ts'
 import type { AddProblem } from './schema/shapes.ts'
 
@@ -102,9 +103,7 @@ export function parse<T>(
   const { output, problems } = checked(schema, input, 'config')
   if (!problems) return output
   // A configuration with problems is parsed again, so that the problems of all fields are in one error.
-  const used = new Set<unknown>([Object(input).use].flat().map((one) => Object(one).name))
-  const others = byDefault.filter(({ name }) => !used.has(name))
-  const all = others.length > 0 ? checked(configWith(others), input, 'config').problems : []
+  const all = byDefault.length > 0 ? checked(configWith(byDefault), input, 'config').problems : []
   throw new ConfigError((all?.length ? all : problems).map((problem) => inContext(problem, input)))
 }
 

@@ -18,14 +18,14 @@ import {
   type UpstashOptions,
   type UpstashStore,
 } from '../connection/upstash/upstash.ts'
-import { type FallbackOptions, withFallback } from '../fallback/fallback.ts'
+import { withFallback } from '../fallback/fallback.ts'
 import { createLocalStore } from '../fallback/local.ts'
 import { notConfigured } from './configured.ts'
 import { databaseIn } from './database.ts'
 import { createDenialCache } from './denial-cache.ts'
 import type { NameValues } from './limit.ts'
 import type { Observer } from './observer.ts'
-import type { Database, DeployedParts, LimiterParts, Waiting } from './question.ts'
+import type { DeployedParts, LimiterParts, Waiting } from './question.ts'
 import { hashedSubjects, plainSubjects } from './subject.ts'
 
 /** The places at which a feature takes part in a decision. */
@@ -63,32 +63,6 @@ export interface Engine {
   partsOf: (env: Bindings) => DeployedParts
 }
 
-/** The settings of the layers of a store. */
-interface Stack {
-  batching: boolean
-  log: Log
-  layer: EngineStages['layer'] | undefined
-  watch: EngineStages['watch'] | undefined
-  fallback: FallbackOptions
-  /** For the stage `watch`. */
-  watched: WatchedDatabase
-}
-
-/** Stacks the layers on the store. From the outside in: fallback, deadline, those of features, connection. */
-function stackOn(
-  store: Store,
-  { batching, log, layer, watch, fallback, watched }: Stack,
-): Database {
-  const connection = connect(store, {
-    batching,
-    onOpen: (code) => log('breaker-opened', code, 'circuit open: calls fail for a while'),
-    onClose: (openMs) => log('breaker-closed', '', `circuit closed: it was open for ${openMs} ms`),
-  })
-  const layered = layer ? layer(connection) : connection
-  const bounded = withDeadline(watch ? watch(layered, watched) : layered)
-  return { store: withFallback(bounded, fallback), isOpen: connection.isOpen }
-}
-
 export function createEngine(config: Config, log: Log, stages: EngineStages = {}): Engine {
   // Durable Objects replace the database and its batching.
   const own = config.store?.own as OwnStore<Store> | undefined
@@ -111,14 +85,22 @@ export function createEngine(config: Config, log: Log, stages: EngineStages = {}
       if (error) onStoreError(error)
     }
     const local = createLocalStore(undefined, undefined, stages.algorithms)
-    const fallback = { local, denialCache, onRefund, isLocal, onStoreError }
     const onReload = () => log('script-reloaded', '', 'the script was lost and reloaded')
     const upstash =
       own?.create(env, config) ??
       createUpstashStore({ ...found, clock, namespace, lua, onReload, observer })
-    const wrapped = wrap ? wrap(upstash as UpstashStore) : upstash
-    const watched = { ...found, observer }
-    const database = stackOn(wrapped, { batching, log, layer, watch, fallback, watched })
+    // The layers, from the inside out.
+    const connection = connect(wrap ? wrap(upstash as UpstashStore) : upstash, {
+      batching,
+      onOpen: (code) => log('breaker-opened', code, 'circuit open: calls fail for a while'),
+      onClose: (openMs) =>
+        log('breaker-closed', '', `circuit closed: it was open for ${openMs} ms`),
+    })
+    const layered = layer ? layer(connection) : connection
+    const watched = watch ? watch(layered, { ...found, observer }) : layered
+    const fallback = { local, denialCache, onRefund, isLocal, onStoreError }
+    const { isOpen } = connection
+    const database = { store: withFallback(withDeadline(watched), fallback), isOpen }
     const store = spread ? spread(database.store, onRefund) : database.store
     const hash = hashedSubjects(secret)
     const nameSubject = hashKeys ? hash : plainSubjects(secret)

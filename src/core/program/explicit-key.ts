@@ -1,11 +1,11 @@
-import { calendar, type Period } from '../base/calendar.ts'
 import { sha256 } from '../base/digest.ts'
 import type { ConfigProblem } from '../base/errors.ts'
 import { network, networkRange, parseAddress } from '../base/ip.ts'
 import type { Part } from '../base/part.ts'
+import { show } from '../base/show.ts'
 import type { Config, Policy } from '../config/parse.ts'
-import { show } from '../config/schema/checked.ts'
 import type { KeyPart } from '../config/schema/key.ts'
+import { matchWith } from '../decide/matched.ts'
 import { normalizePath } from '../request/path.ts'
 import { foldPart, labelOf } from './key.ts'
 import { type Match, withShare } from './match.ts'
@@ -92,15 +92,9 @@ export function matchOf(
       got: show(plan),
     }
   }
-  const period = policy.calendar && periodOf(policy)(Date.now())
-  return {
-    policy: planned,
-    partitionKey,
-    cost: policy.cost.otherwise,
-    // A key does not tell a value.
-    ...(policy.distinct && { distinct: [[labelOf(policy.distinct), undefined] satisfies Part] }),
-    ...(period && { period }),
-  }
+  const match = matchWith(planned, partitionKey)
+  // A key does not tell a value.
+  return policy.distinct ? { ...match, distinct: [[labelOf(policy.distinct), undefined]] } : match
 }
 
 /** Normalizes one value. Returns `undefined` if it is missing, or an error whose message is the expected value. */
@@ -153,15 +147,4 @@ function hostOf(text: string): string | undefined {
   const url = `http://${text}/`
   if (/[\s/?#@\\]/.test(text) || !URL.canParse(url)) return undefined
   return new URL(url).hostname.replace(/\.$/, '')
-}
-
-/** Calendars by policy. Cached, because a new one formats hundreds of dates to find the first period. */
-const calendars = new WeakMap<object, (now: number) => Period>()
-
-function periodOf({ calendar: of }: Policy): (now: number) => Period {
-  const known = calendars.get(of!)
-  if (known) return known
-  const made = calendar(of!.unit, of!.timeZone)
-  calendars.set(of!, made)
-  return made
 }

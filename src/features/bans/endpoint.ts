@@ -2,8 +2,8 @@
 
 import { notFound, storeFailed, unprocessable } from '../../api/problems.ts'
 import { StoreError } from '../../core/base/errors.ts'
+import { show } from '../../core/base/show.ts'
 import type { Policy } from '../../core/config/parse.ts'
-import { show } from '../../core/config/schema/checked.ts'
 import { databaseIn } from '../../core/decide/database.ts'
 import { limitsOf } from '../../core/decide/limit.ts'
 import type { Call, Endpoint } from '../../core/endpoint.ts'

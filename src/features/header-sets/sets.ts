@@ -1,7 +1,7 @@
 /** The sets before draft-11, as data. */
 import type { Decision, LimitState } from '../../core/base/decision.ts'
 import type { FieldSet } from '../../core/base/field-set.ts'
-import { leastIn, leastOfDrafts } from '../../core/respond/ratelimit-fields/existing.ts'
+import { leastIn } from '../../core/respond/ratelimit-fields/existing.ts'
 import {
   limit,
   type Quantity,
@@ -45,24 +45,16 @@ const state7: Quantity = (state, decision) =>
  * https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api
  */
 export const sets = {
-  'draft-7': fieldSet(
-    leastLeft,
-    {
-      'RateLimit-Policy': policies,
-      RateLimit: state7,
-    },
-    leastOfDrafts,
-  ),
-  'draft-6': fieldSet(
-    leastLeft,
-    {
-      'RateLimit-Policy': policies,
-      'RateLimit-Limit': limit,
-      'RateLimit-Remaining': remaining,
-      'RateLimit-Reset': untilReset,
-    },
-    leastOfDrafts,
-  ),
+  'draft-7': fieldSet(leastLeft, {
+    'RateLimit-Policy': policies,
+    RateLimit: state7,
+  }),
+  'draft-6': fieldSet(leastLeft, {
+    'RateLimit-Policy': policies,
+    'RateLimit-Limit': limit,
+    'RateLimit-Remaining': remaining,
+    'RateLimit-Reset': untilReset,
+  }),
   github: fieldSet(
     leastLeft,
     {

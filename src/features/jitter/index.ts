@@ -1,7 +1,7 @@
 /** Refused clients come back at different times. */
 import type { Decision } from '../../core/base/decision.ts'
 import { ConfigError } from '../../core/base/errors.ts'
-import { show } from '../../core/config/schema/checked.ts'
+import { show } from '../../core/base/show.ts'
 import type { Feature } from '../../core/feature.ts'
 
 /**

@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import type { ConfigProblem } from '../../base/errors.ts'
+import { shortened, show } from '../../base/show.ts'
 
 export type Schema<T> = v.GenericSchema<unknown, T>
 
@@ -67,20 +68,6 @@ const pathOf = (keys: string[]) =>
     .map((key) => (/^\d+$/.test(key) ? `[${key}]` : `.${shortened(key)}`))
     .join('')
     .replace(/^\./, '')
-
-/** A value as text for a message, cut to 60 characters. */
-export function show(value: unknown): string {
-  if (value === undefined) return 'nothing'
-  if (/^(number|bigint)$/.test(typeof value) || value instanceof RegExp)
-    return shortened(String(value))
-  try {
-    return shortened(JSON.stringify(value) ?? typeof value)
-  } catch {
-    return typeof value // JSON.stringify throws for circular objects
-  }
-}
-
-export const shortened = (text: string) => (text.length > 60 ? `${text.slice(0, 60)}…` : text)
 
 /** Matches problems, as "path expected", of fields that may contain a secret by mistake. */
 const CREDENTIAL = /^((jwt|apiKeys)(?!\.(algorithms|from|issuer|audience|jwks))\b|.*SHA-256)/

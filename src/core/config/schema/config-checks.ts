@@ -1,15 +1,50 @@
 /** Checks parts of a configuration against each other. */
-import type { FeatureDeclaration } from '../feature.ts'
+import type { CheckedConfig, FeatureDeclaration, FeatureFields } from '../feature.ts'
+import { parseOwned } from '../owned.ts'
 import { type ApiKeys, readsCredential } from './credentials.ts'
 import { keysOfAll, MAX_KEYS } from './keys-in-redis.ts'
 import type { Policy } from './policy.ts'
+import type { Settings } from './settings.ts'
 import type { AddProblem } from './shapes.ts'
 
-/** Policies as far as their fields are valid. */
-export type Unchecked = (Partial<Policy> | undefined)[]
+type Unchecked = CheckedConfig['policies']
+
+/**
+ * Parses the fields of features in place, and checks all that counts against each other: policies, their features and the store. Includes
+ * policies with problems of their own, as far as their fields are valid.
+ * @param all all fields, also those that are not valid
+ * @param byDefault the features of the host; those of `use` replace them
+ * @returns the configuration, if it has a list of policies
+ */
+export function checkCounting(
+  valid: Partial<Settings & { policies: Pick<Policy, 'name' | 'tag'>[] }>,
+  problem: AddProblem,
+  all: Record<string, unknown>,
+  byDefault: readonly FeatureFields[],
+): CheckedConfig | undefined {
+  const { use = [], store } = valid
+  checkUse(use, problem)
+  store?.own?.check(valid, problem)
+  const others = byDefault.filter(({ name }) => !use.some((one) => one.name === name))
+  const features = [...use, ...others]
+  const owned = parseOwned(all, features, problem)
+  if (!Array.isArray(all.policies)) return undefined
+  const policies: Unchecked = all.policies
+  const names = policies.map((policy) => policy?.name)
+  names.forEach((name, index) => {
+    if (name !== undefined && names.indexOf(name) < index) {
+      problem(['policies', index, 'name'], 'a name that no other policy has')
+    }
+  })
+  checkKeys(policies, problem)
+  const checked: CheckedConfig = { ...valid, ...owned, policies }
+  for (const one of features) one.check?.(checked, problem)
+  if (valid.policies) checkTags(valid.policies, problem)
+  return checked
+}
 
 /** Reports policies that together need more keys than one call takes. The script would refuse every request that all of them apply to. */
-export function checkKeys(policies: Unchecked, problem: AddProblem) {
+function checkKeys(policies: Unchecked, problem: AddProblem) {
   const keys = keysOfAll(policies.map((policy) => policy ?? {}))
   if (keys <= MAX_KEYS) return
   const most = `at most ${MAX_KEYS} policies`
@@ -18,7 +53,7 @@ export function checkKeys(policies: Unchecked, problem: AddProblem) {
 }
 
 /** Reports features that are there twice. */
-export function checkUse(use: readonly FeatureDeclaration[], problem: AddProblem) {
+function checkUse(use: readonly FeatureDeclaration[], problem: AddProblem) {
   const names = use.map(({ name }) => name)
   use.forEach(({ name }, index) => {
     if (names.indexOf(name) < index) problem(['use', index], `${name}() once`)
@@ -48,7 +83,7 @@ export function checkKnown(apiKeys: ApiKeys, conditions: unknown, problem: AddPr
 }
 
 /** Reports policies with equal tags: the script would mistake their states for each other. About one pair of names in four billion has equal tags. */
-export function checkTags(policies: Pick<Policy, 'name' | 'tag'>[], problem: AddProblem) {
+function checkTags(policies: Pick<Policy, 'name' | 'tag'>[], problem: AddProblem) {
   policies.forEach(({ name, tag }, index) => {
     const namesake = policies.find((other) => other.tag === tag)!.name
     if (namesake !== name) {

@@ -1,26 +1,17 @@
 import * as v from 'valibot'
-import type { StoreClient } from '../../base/commands.ts'
-import type { CheckedConfig, FeatureFields } from '../feature.ts'
+import type { FeatureFields } from '../feature.ts'
 import { checkNeeds } from '../needs.ts'
-import { parseOwned } from '../owned.ts'
 import { type OwnedSettings, opaque, settingOwners } from '../owners.ts'
 import { type ClientAddress, type ClientAddressOptions, clientAddress } from './client-address.ts'
 import { conditionFields } from './condition.ts'
-import {
-  checkAllow,
-  checkKeys,
-  checkKnown,
-  checkTags,
-  checkUse,
-  type Unchecked,
-} from './config-checks.ts'
+import { checkAllow, checkCounting, checkKnown } from './config-checks.ts'
 import { cors } from './cors.ts'
 import { apiKeys } from './credentials.ts'
-import { feature, madeBy } from './entries.ts'
 import { expectations } from './expect.ts'
 import { headers } from './headers.ts'
 import { callers, type Policy, type PolicyOptions, policy } from './policy.ts'
 import { type Refusal, type RefusalInput, refusal } from './refusal.ts'
+import { settingFields } from './settings.ts'
 import {
   accept,
   flag,
@@ -31,8 +22,6 @@ import {
   named,
   type Output,
   object,
-  oneOf,
-  shortName,
   timeout,
 } from './shapes.ts'
 
@@ -131,47 +120,7 @@ const configFields = <Context>() => ({
    * returns a `Response`. It does not apply to the decision API. Defaults to a problem document, and to a page for browsers.
    */
   refusal: v.optional(refusal as v.GenericSchema<RefusalInput<Context>, Refusal>),
-  /** Longest duration of a decision. After it `onStoreError` of the policies answers. Less than 25 days. Defaults to `'300ms'`. */
-  deadline: v.optional(timeout, 300),
-  /**
-   * The clock of decisions: `'store'` for the clock of Redis, or `'edge'` for the clock of the Worker. `'edge'` saves one billed command
-   * per decision, and makes limits inexact by the differences between clocks (docs/explanation/guarantees.md). Defaults to `'store'`.
-   */
-  clock: v.optional(oneOf('store', 'edge'), 'store'),
-  /** Lets an isolate repeat a refusal without a call to Redis, while the answer cannot have changed. Defaults to true. */
-  denialCache: v.optional(flag, true),
-  /** Lets an isolate send concurrent decisions to Redis in one call. Defaults to true. */
-  batching: v.optional(flag, true),
-  /**
-   * What counts: the client that sends the commands to Redis, which is the result of `upstash()` from `sluice/upstash`, or Durable Objects
-   * instead of Redis, the result of `durableObjects()` from `sluice/durable-objects`. Defaults to HTTP requests to
-   * `UPSTASH_REDIS_REST_URL` with `UPSTASH_REDIS_REST_TOKEN`.
-   */
-  store: v.optional(
-    madeBy<StoreClient>(
-      'upstash',
-      'connect',
-      ", or of durableObjects() from 'sluice/durable-objects'",
-    ),
-  ),
-  /**
-   * What happens without a database, because its variables are missing or invalid. `'error'` answers each request with 500 and names the
-   * variable; `sluice/node` fails when it starts. `'local'` lets each isolate count by itself, for previews. Defaults to `'error'`.
-   */
-  unconfigured: v.optional(oneOf('error', 'local'), 'error'),
-  /**
-   * A part of every key in Redis: 1 to 32 lower-case letters, digits or `-`. Applications that use one database, such as staging and
-   * production, need different namespaces; otherwise their policies of the same name share counters. A change of the namespace resets
-   * all quotas. Defaults to none.
-   */
-  namespace: v.optional(shortName),
-  /** Hashes the client in Redis keys with HMAC-SHA-256, so that they contain no personal data. With false the keys are readable. Defaults to true. */
-  hashKeys: v.optional(flag, true),
-  /**
-   * Features with parameters, such as `observe({ to: 'log' })` from `sluice/features`, each at most once (docs/reference/configuration.md). A
-   * feature without parameters is on: its field is enough. Defaults to none.
-   */
-  use: v.optional(v.array(feature, 'a list of features'), []),
+  ...settingFields(),
   /**
    * What the policies must hold: `{ request, per, atMost, in }`, or a list. `sluice check` and `lint` check it for every request,
    * `sluice replay` for a log; a limiter ignores it. Defaults to none.
@@ -215,37 +164,22 @@ function parsed({ originTimeout, deadline, ...rest }: Output<ConfigFields>) {
 const withNames = <E extends { name: string | undefined }>(list: string, entries: E[]) =>
   entries.map((entry, index) => ({ ...entry, name: entry.name ?? `${list}[${index}]` }))
 
-/** @param byDefault the features of the host besides those of `use` */
+/** @param byDefault the features of the host; those of `use` replace them */
 export const configWith = (byDefault: readonly FeatureFields[]) =>
   v.pipe(
     object(configFields, (valid, problem, all) => {
-      const { use } = valid
-      if (use) checkUse(use, problem)
-      valid.store?.own?.check(valid, problem)
-      const features = [...(use ?? []), ...byDefault]
-      const owned = parseOwned(all, features, problem)
-      // These checks include policies with problems of their own, as far as their fields are valid.
-      if (Array.isArray(all.policies)) {
-        const policies = all.policies as Unchecked
-        const names = policies.map((policy) => policy?.name)
-        names.forEach((name, index) => {
-          if (name !== undefined && names.indexOf(name) < index) {
-            problem(['policies', index, 'name'], 'a name that no other policy has')
-          }
-        })
-        checkKeys(policies, problem)
-        const checked: CheckedConfig = { ...valid, ...owned, policies }
-        for (const one of features) one.check?.(checked, problem)
-        if (use)
-          checkNeeds(
-            checked,
-            use.map(({ name }) => name),
-            problem,
-          )
-        checkAllow(names, all.allow, problem)
-        if (valid.apiKeys) checkKnown(valid.apiKeys, [policies, valid.allow, valid.deny], problem)
-      }
-      if (valid.policies) checkTags(valid.policies, problem)
+      const checked = checkCounting(valid, problem, all, byDefault)
+      if (!checked) return
+      const { policies } = checked
+      if (valid.use)
+        checkNeeds(
+          checked,
+          valid.use.map(({ name }) => name),
+          problem,
+        )
+      const names = policies.map((policy) => policy?.name)
+      checkAllow(names, all.allow, problem)
+      if (valid.apiKeys) checkKnown(valid.apiKeys, [policies, valid.allow, valid.deny], problem)
     }),
     v.transform(parsed),
   )

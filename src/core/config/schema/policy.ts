@@ -1,6 +1,4 @@
 import * as v from 'valibot'
-import { isTimeZone } from '../../base/calendar.ts'
-import { tagOf } from '../../base/tag.ts'
 import { type OwnedFields, opaque, owners } from '../owners.ts'
 import { condition } from './condition.ts'
 import { cost } from './cost.ts'
@@ -30,34 +28,21 @@ import {
   type Output,
   object,
   oneOf,
-  timeout,
   whole,
 } from './shapes.ts'
+import { inWindows, normalTerms, termFields } from './terms.ts'
 import { countsBytes, usesBody } from './uses-body.ts'
-import { isUnit, LONGEST_MS, window } from './window.ts'
-
-const inWindows = ['fixed-window', 'sliding-window', 'sliding-log'] as const
 
 const policyFields = <Context>() => ({
   /** Unique name of the policy: up to 64 letters, digits, `_`, `.` or `-`, starting with a letter or digit. It appears in the `RateLimit` fields. Required. */
   name,
-  /**
-   * The algorithm that counts. `'gcra'` is `'token-bucket'` with a `burst` that defaults to 1. Defaults to `'sliding-window'`.
-   */
-  algorithm: v.optional(oneOf(...inWindows, 'concurrency', ...buckets), 'sliding-window'),
   /**
    * Size of the quota in units. A request costs one unit unless `cost` says otherwise. A whole number, at least 1; at most 10,000 with
    * `'sliding-log'` and `'concurrency'`. At most 2^53 - 1 with `'fixed-window'`; otherwise `limit` × `window` in ms must not exceed
    * 2^53 / 3 (a million in 31 days fits). Or `{ claim, max, otherwise }`: the number in a claim of the verified token (`jwt()`). Required.
    */
   limit,
-  /**
-   * The time window of the quota: a duration such as `'10s'`, `'1m'`, `'1h'` or `'1d'`, or whole milliseconds. With `'fixed-window'` also
-   * a calendar `'day'`, `'week'` (from Monday) or `'month'`. With `'concurrency'` the lifetime of a slot that is not released. Required.
-   */
-  window,
-  /** Time zone of a calendar `window`: an IANA name such as `'Europe/Berlin'`. Defaults to `'UTC'`. */
-  timeZone: v.optional(v.custom<string>(isTimeZone, 'a time zone like "Europe/Berlin"')),
+  ...termFields(),
   /**
    * Source of a request's plan: a key part such as `'header:x-plan'`, or `{ key, table }` to look up its value in a table of the
    * configuration. Requires `limits`. Defaults to none.
@@ -68,13 +53,6 @@ const policyFields = <Context>() => ({
    * refunded if its response does not count. Cannot be combined with `'concurrency'`. Defaults to all responses.
    */
   countOnly: v.optional(countOnly),
-  /**
-   * Capacity of the bucket in units: a whole number, at least 1. Only for `'token-bucket'` (defaults to `limit`) and `'gcra'`
-   * (defaults to 1, which spaces requests evenly).
-   */
-  burst: v.optional(whole(1)),
-  /** Start of a fixed window: `'first-request'`, or `'clock'` for multiples of `window` since the epoch. Not for other windows. Defaults to `'first-request'`. */
-  align: v.optional(oneOf('first-request', 'clock')),
   /** Counts by this key part, or by the combination of a list of parts. Defaults to `'ip'`. */
   key: v.optional(key as v.GenericSchema<Key<Context>, KeyPart[]>, 'ip'),
   /**
@@ -106,24 +84,6 @@ const policyFields = <Context>() => ({
    * Requests that no rule matches may use the whole quota. Defaults to no rules.
    */
   reserve: v.optional(reserve, []),
-  /** `'enforce'` refuses requests over the limit; `'shadow'` only counts and reports them. Defaults to `'enforce'`. */
-  mode: v.optional(oneOf('enforce', 'shadow'), 'enforce'),
-  /** Longest duration of a decision, less than 25 days. The shortest deadline of the policies that apply counts. Defaults to `deadline` of the configuration. */
-  deadline: v.optional(timeout),
-  /**
-   * The fallback if Redis does not answer. `'local'`: the isolate counts by itself, up to `localShare` of the limit, continuing from the
-   * last answer of Redis. `'deny'`: the answer is 503. `'allow'`: the request passes. If policies differ, `'deny'` takes precedence, then
-   * `'local'`. Defaults to `'local'`, and with `'concurrency'` to `'allow'`, because an isolate cannot count the slots of other isolates.
-   */
-  onStoreError: v.optional(oneOf('allow', 'deny', 'local')),
-  /** Part of `limit` and `burst` that one isolate may admit with `onStoreError: 'local'`: above 0, at most 1. Defaults to 1. */
-  localShare: v.optional(
-    v.custom<number>(
-      (input) => typeof input === 'number' && input > 0 && input <= 1,
-      'a number above 0 and at most 1',
-    ),
-    1,
-  ),
   /**
    * The response to requests that the policy refuses: `{ status, body, headers }`, or a function of the decision and the context of key
    * functions that returns a `Response`. If several policies refuse a request, the one with the longest
@@ -150,49 +110,18 @@ export interface Policy extends ReturnType<typeof parsed> {
   planName?: string
 }
 
-/**
- * The name of an algorithm's state, as a part of the tag. The state of a bucket is the number of missing tokens. Earlier versions stored
- * the available tokens; the different name keeps the two apart.
- */
-const stateOf = (algorithm: string) => (algorithm === 'token-bucket' ? 'missing-tokens' : algorithm)
-
 function parsed(options: Output<PolicyFields>) {
-  const { window, deadline, timeZone = 'UTC', plan, ...rest } = options
-  const { name, algorithm: written, align = 'first-request' } = rest
+  const { window, deadline, timeZone, plan, ...rest } = options
   const claim = typeof rest.limit === 'number' ? undefined : rest.limit
   const limit = claim ? claim.otherwise : (rest.limit as number)
-  const calendar = isUnit(window) ? { unit: window, timeZone } : undefined
-  const isSpaced = written === 'gcra'
-  const counting = isSpaced ? 'token-bucket' : written
-  // With another algorithm the feature reports a problem.
-  const algorithm =
-    rest.distinct && counting === 'sliding-window' ? ('distinct' as const) : counting
+  const terms = normalTerms(options, rest.name, limit, rest.distinct !== undefined)
   return {
     ...rest,
-    /** Marks the states of this policy in Redis. Depends on name, algorithm, window and align (with a calendar, the time zone). */
-    tag: tagOf(name, stateOf(algorithm), window, calendar ? timeZone : align),
-    algorithm,
-    limit,
+    ...terms,
     /** The claim that sets the limit. Without a valid one, `limit` applies, or that of the plan. */
     claim,
-    /** For a calendar window, the length of the longest period. */
-    windowMs: isUnit(window) ? LONGEST_MS[window] : window,
-    /** The periods of a calendar window; `undefined` for a duration. */
-    calendar,
-    burst: rest.burst ?? (isSpaced ? 1 : limit),
-    /** True if the policy sets no burst, so that it equals the limit of a plan, a claim or an operator. */
-    burstIsLimit: rest.burst === undefined && !isSpaced,
-    /** The unit of the quota in responses; `undefined` for requests. */
-    unit:
-      algorithm === 'concurrency'
-        ? ('concurrent-requests' as const)
-        : countsBytes(rest)
-          ? ('content-bytes' as const)
-          : undefined,
-    align,
+    unit: terms.unit ?? (countsBytes(rest) ? ('content-bytes' as const) : undefined),
     plan: plan && { ...plan, limits: rest.limits ?? {} },
-    // An isolate cannot count the slots of other isolates.
-    onStoreError: rest.onStoreError ?? (algorithm === 'concurrency' ? 'allow' : 'local'),
     usesBody: usesBody([
       rest.key,
       rest.onMissingKey,
@@ -202,14 +131,11 @@ function parsed(options: Output<PolicyFields>) {
       rest.cost,
       rest.reserve,
     ]),
-    /** If undefined, the deadline of the configuration applies. */
-    deadlineMs: deadline,
-    /** True if a charge depends on the response: on its status, its price, its body, or its end (slots). */
     settles:
+      terms.settles ||
       rest.countOnly !== undefined ||
       rest.cost.response !== undefined ||
-      rest.cost.usage !== undefined ||
-      algorithm === 'concurrency',
+      rest.cost.usage !== undefined,
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Decision } from '../../base/decision.ts'
 import type { FieldSet } from '../../base/field-set.ts'
+import { leastOfDrafts } from './existing.ts'
 import { draft11 } from './sets.ts'
 import { parseStrings } from './structured.ts'
 
@@ -24,7 +25,8 @@ export function merge(headers: Headers, set: FieldSet, decision: Decision): void
     }
     return
   }
-  if (present && set.remainingIn(headers) <= remaining) return
+  const { remainingIn = leastOfDrafts } = set
+  if (present && remainingIn(headers) <= remaining) return
   for (const name of set.companions) headers.delete(name)
   for (const [name, value] of fields) headers.set(name, value)
 }

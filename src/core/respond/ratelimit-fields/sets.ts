@@ -1,6 +1,5 @@
 import type { Decision, LimitState } from '../../base/decision.ts'
 import type { FieldSet } from '../../base/field-set.ts'
-import { leastOfDrafts } from './existing.ts'
 import { limit, type Quantity, remaining, untilMore, window } from './quantities.ts'
 
 /**
@@ -54,7 +53,7 @@ const left: Quantity = (state, decision) => {
 export function fieldSet(
   reports: (decision: Decision) => LimitState | undefined,
   quantities: Record<string, Quantity>,
-  remainingIn: FieldSet['remainingIn'],
+  remainingIn?: FieldSet['remainingIn'],
   companions: readonly string[] = [],
 ): FieldSet {
   const entries = Object.entries(quantities)
@@ -79,11 +78,7 @@ export function fieldSet(
  * The fields of draft-ietf-httpapi-ratelimit-headers-11, in Structured Fields (RFC 9651).
  * https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/
  */
-export const draft11 = fieldSet(
-  leastShare,
-  { 'RateLimit-Policy': quotas, RateLimit: left },
-  leastOfDrafts,
-)
+export const draft11 = fieldSet(leastShare, { 'RateLimit-Policy': quotas, RateLimit: left })
 
 /** A set of a parsed configuration. */
 export const setOf = (set: 'draft-11' | FieldSet) => (set === 'draft-11' ? draft11 : set)

@@ -1,0 +1,51 @@
+/** The fields of a configuration that the engine reads: where and how limits are counted. */
+import * as v from 'valibot'
+import type { StoreClient } from '../../base/commands.ts'
+import { feature, madeBy } from './entries.ts'
+import { flag, type Output, oneOf, shortName, timeout } from './shapes.ts'
+
+export const settingFields = () => ({
+  /** Longest duration of a decision. After it `onStoreError` of the policies answers. Less than 25 days. Defaults to `'300ms'`. */
+  deadline: v.optional(timeout, 300),
+  /**
+   * The clock of decisions: `'store'` for the clock of Redis, or `'edge'` for the clock of the Worker. `'edge'` saves one billed command
+   * per decision, and makes limits inexact by the differences between clocks (docs/explanation/guarantees.md). Defaults to `'store'`.
+   */
+  clock: v.optional(oneOf('store', 'edge'), 'store'),
+  /** Lets an isolate repeat a refusal without a call to Redis, while the answer cannot have changed. Defaults to true. */
+  denialCache: v.optional(flag, true),
+  /** Lets an isolate send concurrent decisions to Redis in one call. Defaults to true. */
+  batching: v.optional(flag, true),
+  /**
+   * What counts: the client that sends the commands to Redis, which is the result of `upstash()` from `sluice/upstash`, or Durable Objects
+   * instead of Redis, the result of `durableObjects()` from `sluice/durable-objects`. Defaults to HTTP requests to
+   * `UPSTASH_REDIS_REST_URL` with `UPSTASH_REDIS_REST_TOKEN`.
+   */
+  store: v.optional(
+    madeBy<StoreClient>(
+      'upstash',
+      'connect',
+      ", or of durableObjects() from 'sluice/durable-objects'",
+    ),
+  ),
+  /**
+   * What happens without a database, because its variables are missing or invalid. `'error'` answers each request with 500 and names the
+   * variable; `sluice/node` fails when it starts. `'local'` lets each isolate count by itself, for previews. Defaults to `'error'`.
+   */
+  unconfigured: v.optional(oneOf('error', 'local'), 'error'),
+  /**
+   * A part of every key in Redis: 1 to 32 lower-case letters, digits or `-`. Applications that use one database, such as staging and
+   * production, need different namespaces; otherwise their policies of the same name share counters. A change of the namespace resets
+   * all quotas. Defaults to none.
+   */
+  namespace: v.optional(shortName),
+  /** Hashes the client in Redis keys with HMAC-SHA-256, so that they contain no personal data. With false the keys are readable. Defaults to true. */
+  hashKeys: v.optional(flag, true),
+  /**
+   * Features with parameters, such as `observe({ to: 'log' })` from `sluice/features`, each at most once (docs/reference/configuration.md). A
+   * feature without parameters is on: its field is enough. Defaults to none.
+   */
+  use: v.optional(v.array(feature, 'a list of features'), []),
+})
+
+export type Settings = Output<ReturnType<typeof settingFields>>
