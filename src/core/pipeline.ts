@@ -2,7 +2,7 @@
 import { ConfigError } from './base/errors.ts'
 import { HOST } from './base/host.ts'
 import type { RuntimeContext } from './base/runtime.ts'
-import type { Soon } from './base/when-known.ts'
+import { type Soon, whenKnown } from './base/when-known.ts'
 import type { Limiter } from './create.ts'
 import { NotConfigured } from './decide/configured.ts'
 import { answer, knownRefusal } from './decide/decide.ts'
@@ -10,7 +10,6 @@ import type { Outcome } from './decide/question.ts'
 import type { ResponseHead } from './decide/settle.ts'
 import { type CheckedRequest, type Circumstances, DecidedRequest } from './decided-request.ts'
 import type { PathHandler } from './feature.ts'
-import type { Matched } from './program/match.ts'
 import { RequestView } from './request/view.ts'
 import { problem } from './respond/response.ts'
 
@@ -84,22 +83,11 @@ function match(
     known = knownRefusal(marked, parts.denialCache)
     return known !== undefined
   })
-  return matching instanceof Promise
-    ? matching.then((found) => decideBy(circumstances, found, known))
-    : decideBy(circumstances, matching, known)
-}
-
-function decideBy(
-  circumstances: Circumstances,
-  found: Matched,
-  known: Outcome | undefined,
-): Soon<CheckedRequest> {
-  const { parts, verified } = circumstances
-  const matched = verified ? verified.mark(found) : found
-  const answering = known ?? answer({ matched }, parts, circumstances)
-  return answering instanceof Promise
-    ? answering.then((outcome) => new DecidedRequest(circumstances, matched, outcome))
-    : new DecidedRequest(circumstances, matched, answering)
+  return whenKnown(matching, (found) => {
+    const matched = verified ? verified.mark(found) : found
+    const answering = known ?? answer({ matched }, parts, circumstances)
+    return whenKnown(answering, (outcome) => new DecidedRequest(circumstances, matched, outcome))
+  })
 }
 
 /** The answer of a feature to a request for a path under `/_sluice/`. */

@@ -321,13 +321,13 @@ export const storeMutants: Mutant[] = [
   upstash('sends no script again', 'script.isLoaded && !isResent', 'script.isLoaded', 'many-lists'),
   upstash(
     'sends a declined call to the compiled script again',
-    'isDeclined || pack.idempotency',
-    'pack.idempotency',
+    'isDeclined || idempotency',
+    'idempotency',
     'upstash-compiled',
   ),
   upstash(
     'a call with an idempotency key goes to a compiled script',
-    'isDeclined || pack.idempotency',
+    'isDeclined || idempotency',
     'isDeclined',
     'upstash-compiled',
   ),

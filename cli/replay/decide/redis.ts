@@ -4,8 +4,8 @@ import { canonical } from '../../../src/core/base/part.ts'
 import { whenKnown } from '../../../src/core/base/when-known.ts'
 import type { Config, Policy } from '../../../src/core/config/parse.ts'
 import type { StoreRequest } from '../../../src/core/connection/store.ts'
-import { callOf, pack } from '../../../src/core/connection/upstash/pack.ts'
-import type { ScriptCall } from '../../../src/core/connection/upstash/script.ts'
+import { pack } from '../../../src/core/connection/upstash/pack.ts'
+import { encode, type ScriptCall } from '../../../src/core/connection/upstash/script.ts'
 import { prepare } from '../../../src/core/decide/decide.ts'
 import type { PolicyLimit } from '../../../src/core/decide/limit.ts'
 import type { Pending } from '../../../src/core/decide/question.ts'
@@ -60,14 +60,14 @@ export function createRedisEngine(
   let unswept = 0
   const longestMs = Math.max(0, ...policies.map(({ windowMs }) => windowMs))
 
-  const encode = (requests: StoreRequest[]): ScriptCall =>
-    callOf(pack([requests])[0]!, undefined, namespace, codec)
+  const callOf = (requests: StoreRequest[]): ScriptCall =>
+    encode(pack([requests])[0]!.requests, undefined, undefined, namespace, codec)
 
   function argsOf({ requests }: Pending, status: number | undefined): string[] {
-    const { keys, args } = encode(requests)
+    const { keys, args } = callOf(requests)
     const [header = '', ...texts] = args
     const refunds = refundsOfLine(requests, status)
-    const refund = refunds.length > 0 ? encode(refunds.map((one) => one.refund)) : undefined
+    const refund = refunds.length > 0 ? callOf(refunds.map((one) => one.refund)) : undefined
     const refundKeys = refund?.keys ?? []
     const counts = [keys, texts, refundKeys, refunds].map(({ length }) => length)
     return [

@@ -3,7 +3,7 @@
  * `decide` sends all other questions to the store in one call.
  */
 import { StoreError } from '../base/errors.ts'
-import type { Soon } from '../base/when-known.ts'
+import { type Soon, whenKnown } from '../base/when-known.ts'
 import type { StoreOptions, Ticket } from '../connection/store.ts'
 import { conclude, outcomeOf } from './conclude.ts'
 import type { DenialCache } from './denial-cache.ts'
@@ -63,22 +63,20 @@ export function prepare(
     shieldKey &&
     mode === 'take' &&
     matches.some(({ policy, cost }) => policy.mode === 'enforce' && cost > 0)
-  if (!isShielded) return pendingOf(limitsOf(matches, slot, parts), mode, slot, settlesAll)
+  const pending = () =>
+    whenKnown(limitsOf(matches, slot, parts), (known) => pendingOf(known, mode, slot, settlesAll))
+  if (!isShielded) return pending()
   return shield(shieldKey).then((decision) =>
-    decision
-      ? { decision, decidedBy: 'shield' }
-      : pendingOf(limitsOf(matches, slot, parts), mode, slot, settlesAll),
+    decision ? { decision, decidedBy: 'shield' } : pending(),
   )
 }
 
 function pendingOf(
-  limits: Soon<PolicyLimit[]>,
+  limits: PolicyLimit[],
   mode: Pending['mode'],
   slot: string | undefined,
   settlesAll = false,
-): Soon<Pending> {
-  if (limits instanceof Promise)
-    return limits.then((known) => pendingOf(known, mode, slot, settlesAll))
+): Pending {
   const enforced: PolicyLimit[] = []
   let settles: Pending['settles'] = settlesAll && 'all'
   for (const limit of limits) {
@@ -101,22 +99,13 @@ export function answer(
   parts: LimiterParts,
   options: DecideOptions,
 ): Soon<Outcome> {
-  const preparing = prepare(question, parts)
-  return preparing instanceof Promise
-    ? preparing.then((prepared) => answerPrepared(prepared, parts, options))
-    : answerPrepared(preparing, parts, options)
-}
-
-function answerPrepared(
-  prepared: Pending | Outcome,
-  parts: LimiterParts,
-  options: DecideOptions,
-): Soon<Outcome> {
-  if ('decision' in prepared) return prepared
-  const deciding = decide(prepared, parts, options)
-  // Keeps the call alive if the client disconnects before the decision, so that its charge is settled.
-  if (prepared.settles) options.waitUntil?.(deciding)
-  return deciding
+  return whenKnown(prepare(question, parts), (prepared) => {
+    if ('decision' in prepared) return prepared
+    const deciding = decide(prepared, parts, options)
+    // Keeps the call alive if the client disconnects before the decision, so that its charge is settled.
+    if (prepared.settles) options.waitUntil?.(deciding)
+    return deciding
+  })
 }
 
 /**

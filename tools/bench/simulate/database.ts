@@ -3,8 +3,9 @@ import { lastingScript } from '../../../cli/replay/decide/lasting-script.ts'
 import { codec } from '../../../cli/replay/decide/script-parts.ts'
 import { StoreError } from '../../../src/core/base/errors.ts'
 import type { Store, StoreRequest } from '../../../src/core/connection/store.ts'
-import { callOf, divided, pack, replyOf } from '../../../src/core/connection/upstash/pack.ts'
-import { keysOf } from '../../../src/core/connection/upstash/script.ts'
+import { divided, pack } from '../../../src/core/connection/upstash/pack.ts'
+import { decode } from '../../../src/core/connection/upstash/reply.ts'
+import { encode, keysOf } from '../../../src/core/connection/upstash/script.ts'
 import type { BenchServer } from '../server.ts'
 import type { VirtualTime } from './time.ts'
 
@@ -49,10 +50,11 @@ export function createDatabase(server: BenchServer, time: VirtualTime, masters =
     runs += packs.length
     const sent = time.now()
     await time.wait(rttMs / 2)
-    const answers = packs.map((one) =>
+    const now = Math.floor(time.now())
+    const answers = packs.map(({ requests }) =>
       server.call({
         script: lastingScript,
-        ...callOf(one, Math.floor(time.now()), undefined, codec),
+        ...encode(requests, now, undefined, undefined, codec),
       }),
     )
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -63,9 +65,10 @@ export function createDatabase(server: BenchServer, time: VirtualTime, masters =
     })
     await promise
     const replies = await Promise.all(answers)
-    const answered = packs.flatMap((one, index) =>
-      divided(one, replyOf(one, replies[index], codec)),
-    )
+    const answered = packs.flatMap((one, index) => {
+      const reply = decode(replies[index], one.requests, undefined, codec)
+      return divided(one, reply ?? new StoreError('bad-reply'))
+    })
     const places = [...slots.values()].flat()
     return lists.map((_, index) => answered[places.indexOf(index)]!)
   }

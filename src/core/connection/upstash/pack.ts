@@ -1,9 +1,7 @@
 /** Packs lists of requests into as few calls of the script as possible, and divides the replies again. */
 import { StoreError } from '../../base/errors.ts'
 import type { Idempotency, StoreRequest, StoreResult } from '../store.ts'
-import type { Codec } from './part.ts'
-import { decode } from './reply.ts'
-import { encode, keysOf, type ScriptCall } from './script.ts'
+import { keysOf } from './script.ts'
 
 /** Consecutive lists that go in one call of the script. */
 export interface Pack {
@@ -87,27 +85,6 @@ function withoutLeadingFollows(list: StoreRequest[]): StoreRequest[] {
   const leading = first === -1 ? list.length : first
   return list.map((request, index) => (index < leading ? { ...request, mode: 'take' } : request))
 }
-
-/**
- * The call of the general script.
- * @throws {StoreError} `internal` if a value is invalid
- */
-export const callOf = (
-  { requests, idempotency }: Pack,
-  now?: number,
-  namespace?: string,
-  codec?: Codec,
-): ScriptCall => encode(requests, now, idempotency, namespace, codec)
-
-/** Reads the answer to a call. */
-export const replyOf = (
-  { requests, idempotency }: Pack,
-  answer: unknown,
-  codec?: Codec,
-): StoreResult =>
-  answer instanceof StoreError
-    ? answer
-    : (decode(answer, requests, idempotency, codec) ?? new StoreError('bad-reply'))
 
 /** Divides the reply to a call into one for each list. */
 export function divided({ lengths }: Pack, reply: StoreResult): StoreResult[] {

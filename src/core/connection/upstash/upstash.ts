@@ -14,9 +14,10 @@ import {
   type StoreRequest,
   type StoreResult,
 } from '../store.ts'
-import { callOf, divided, type Pack, pack, replyOf, unpack } from './pack.ts'
+import { divided, type Pack, pack, unpack } from './pack.ts'
 import type { Codec, ScriptPart } from './part.ts'
-import type { ScriptCall } from './script.ts'
+import { decode } from './reply.ts'
+import { encode, type ScriptCall } from './script.ts'
 import { generalScript } from './script-text.ts'
 import { type CompiledCall, compiledCalls, newScript, type Script } from './sets.ts'
 import { refusal, restSender, toStoreError } from './transport.ts'
@@ -82,14 +83,15 @@ export function createUpstashStore({
   const send = senderOf(database)
   const compiledCall = compiledCalls()
   function callFor(
-    pack: Pack,
+    { requests, idempotency }: Pack,
     now: number | undefined,
     isDeclined: boolean,
   ): StoreCommand | StoreError {
     try {
-      const isGeneral = isDeclined || pack.idempotency
-      const compiled = isGeneral ? undefined : compiledCall(pack.requests, now, namespace)
-      return compiled ?? { script: general, ...callOf(pack, now, namespace, codec) }
+      const isGeneral = isDeclined || idempotency
+      const compiled = isGeneral ? undefined : compiledCall(requests, now, namespace)
+      if (compiled) return compiled
+      return { script: general, ...encode(requests, now, idempotency, namespace, codec) }
     } catch (error) {
       return asStoreError(error)
     }
@@ -141,7 +143,10 @@ export function createUpstashStore({
       const answer = call instanceof StoreError ? call : answerTo(call, sent[next++]!)
       hasFailed ||= answer instanceof StoreError
       answers.push(answer)
-      replies.push(replyOf(packs[index]!, answer, codec))
+      const { requests, idempotency } = packs[index]!
+      const reply =
+        answer instanceof StoreError ? answer : decode(answer, requests, idempotency, codec)
+      replies.push(reply ?? new StoreError('bad-reply'))
     }
     observed?.end(replies, { answers, sendsTime: now !== undefined })
     if (!hasFailed) return replies

@@ -1,14 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { StoreError } from '../../../../src/core/base/errors.ts'
-import type { Limit, StoreRequest } from '../../../../src/core/connection/store.ts'
-import {
-  divided,
-  type Pack,
-  pack,
-  replyOf,
-  unpack,
-} from '../../../../src/core/connection/upstash/pack.ts'
+import type { Limit, StoreRequest, StoreResult } from '../../../../src/core/connection/store.ts'
+import { divided, type Pack, pack, unpack } from '../../../../src/core/connection/upstash/pack.ts'
 import { keysOf } from '../../../../src/core/connection/upstash/script.ts'
 
 const terms: Limit['terms'] = {
@@ -88,15 +82,13 @@ test('The leading follows of a list become takes, so that they do not follow the
 
 test('An answer is divided into one reply for each list, and an error becomes the reply of each list.', () => {
   const [two] = pack([[request([1])], [request([1]), request([2])]])
-  const repliesTo = (answer: unknown) => divided(two!, replyOf(two!, answer))
-  const [first, second] = repliesTo('9 +; -9:1:1; +9:1:1;')
-  expect(first).toMatchObject({ decidedAt: 9, states: [[{ allowed: true, remaining: 1 }]] })
-  expect(second).toMatchObject({
-    decidedAt: 9,
-    states: [[{ allowed: false, remaining: 0 }], [{ allowed: true }]],
-  })
+  const repliesTo = (reply: StoreResult) => divided(two!, reply)
+  const times = { retryAfterMs: 0, resetAfterMs: 1, nextAfterMs: 1 }
+  const states = [1, 2, 3].map((remaining) => [{ allowed: true, remaining, ...times }])
+  expect(repliesTo({ decidedAt: 9, states, replayed: true })).toEqual([
+    { decidedAt: 9, states: states.slice(0, 1), replayed: true },
+    { decidedAt: 9, states: states.slice(1), replayed: true },
+  ])
   const failure = new StoreError('timeout')
   expect(repliesTo(failure)).toEqual([failure, failure])
-  const codes = repliesTo('9').map((reply) => (reply as StoreError).code)
-  expect(codes).toEqual(['bad-reply', 'bad-reply'])
 })
