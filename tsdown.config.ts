@@ -16,6 +16,7 @@ const entries = {
   features: 'src/features/index.ts',
   graphql: 'src/features/graphql/graphql.ts',
   outbound: 'src/outbound/index.ts',
+  redis: 'src/stores/redis.ts',
   upstash: 'src/stores/upstash.ts',
   'durable-objects': 'src/stores/durable-objects/index.ts',
   node: 'src/hosts/node/node.ts',
@@ -130,7 +131,7 @@ const forNode = defineConfig({
   // AsyncDisposable, for projects with neither this library nor @types/node.
   banner: { dts: '/// <reference lib="esnext.disposable" />' },
   deps: {
-    alwaysBundle: ['sluice-upstash-bridge'],
+    alwaysBundle: ['sluice-upstash-bridge', 'redis'], // the plugin above replaces it
     neverBundle: ['wrangler', 'miniflare', 'esbuild', 'vitest'],
   },
   // In a folder of their own, because both builds have chunks with the same names.

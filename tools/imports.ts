@@ -49,8 +49,9 @@ const rooms: Record<string, Room> = {
       ...core('decide', 'respond'),
     ],
   },
-  stores: { rooms: core('base') },
   'stores/split': { rooms: core('base', 'connection') },
+  'stores/cluster': { rooms: [...core('base', 'connection'), 'stores/split'] },
+  stores: { rooms: ['core/base', 'stores/cluster'] },
   'stores/durable-objects': {
     rooms: [...core('base', 'config', 'connection'), 'stores/split'],
     packages: ['valibot'],
@@ -180,7 +181,7 @@ const rooms: Record<string, Room> = {
     rooms: ['core', ...core('base', 'config', 'connection', 'program', 'decide', 'request')],
     packages: ['valibot'],
   },
-  'features/cluster': { rooms: ['core', ...core('base', 'connection'), 'stores/split'] },
+  'features/cluster': { rooms: ['core', 'stores/cluster'] },
   'features/endpoints': {
     rooms: [
       'core',

@@ -51,7 +51,7 @@ const inConfig = hints({
   'blacklist denyList': 'Write deny: the requests that get 403',
   'prefix keyPrefix': 'Write namespace',
   shards: 'Write use: [cluster()] with a Redis Cluster, or store: durableObjects()',
-  'redis client': "Write store: upstash(redis), with import { upstash } from 'sluice/upstash'",
+  'redis client': "Write store: redis(client), with import { redis } from 'sluice/redis'",
   ephemeralCache: 'Write denialCache: true or false',
   analytics: "Write use: [observe({ to: 'log' })], with import { observe } from 'sluice/features'",
   timeout: 'Write deadline',

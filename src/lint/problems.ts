@@ -47,7 +47,7 @@ function hintOf({ path, expected, got }: ConfigProblem): string {
   if (path === 'store' && expected.startsWith('the result of')) {
     return /durable/i.test(got)
       ? "Write import { durableObjects } from 'sluice/durable-objects', and store: durableObjects() beside policies."
-      : "Write import { upstash } from 'sluice/upstash', and store: upstash(redis) beside policies."
+      : "Write import { redis } from 'sluice/redis', and store: redis(client) beside policies."
   }
   if (/\.path(\[\d+\])?$/.test(path)) return pathHint(got, text)
   if (/\.(key|plan)(\.key)?(\[\d+\])?$/.test(path)) return keyHint(expected, text)

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, vi } from 'vitest'
 import { recordOf } from '../../src/core/connection/upstash/script.ts'
-import { crc16, slotOf } from '../../src/features/cluster/slot.ts'
+import { crc16, slotOf } from '../../src/stores/cluster/slot.ts'
 import { useCluster } from '../support/cluster.ts'
 import { property } from '../support/law.ts'
 import { splitLaws } from '../support/split-laws.ts'

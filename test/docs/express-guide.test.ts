@@ -5,11 +5,12 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import express, { type RequestHandler } from 'express'
+import { createClient } from 'redis'
 import { expect, onTestFinished, test } from 'vitest'
-import { useDatabase } from '../support/node-servers.ts'
+import { useDatabase } from '../support/database.ts'
 import { blocksOf, pageAt, root } from '../support/pages.ts'
 
-useDatabase()
+const database = useDatabase()
 
 /** Runs the program with an app, and with the handler of its route. */
 async function appOf(login: RequestHandler) {
@@ -20,15 +21,20 @@ async function appOf(login: RequestHandler) {
   await mkdir(folder, { recursive: true })
   onTestFinished(() => rm(folder, { recursive: true }))
   const file = join(folder, 'app.ts')
-  const source = join(root, 'src/hosts/node/node.ts')
+  const ofPackage = imports
+    .replace('sluice/node', join(root, 'src/hosts/node/node.ts'))
+    .replace('sluice/redis', join(root, 'src/stores/redis.ts'))
   await writeFile(
     file,
-    `${imports.replace('sluice/node', source)}\nexport default (app, login) => {\n${code.slice(imports.length)}\n}\n`,
+    `${ofPackage}\nexport default (app, client, login) => {\n${code.slice(imports.length)}\n}\n`,
   )
   expect(program).toContain('app.use(')
   const { default: run } = await import(pathToFileURL(file).href)
   const app = express()
-  run(app, login)
+  const client = createClient({ url: database.redis.url })
+  await client.connect()
+  onTestFinished(() => client.destroy())
+  run(app, client, login)
   const server = app.listen(0, '127.0.0.1')
   await once(server, 'listening')
   onTestFinished(() => void server.close())

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { findingCodes } from '../../src/core/config/findings.ts'
 import { lint, lintWorker } from '../../src/lint/lint.ts'
+import { redis } from '../../src/stores/redis.ts'
 import { evaluate } from '../support/entries.ts'
 import { blocksOf, pageAt, pages } from '../support/pages.ts'
 
@@ -57,8 +58,11 @@ test('The pages have the configurations that this test looks for.', () => {
   expect(examples.length).toBeGreaterThan(35)
 })
 
+/** A client of the app. */
+const client = { sendCommand() {} }
+
 test.each(examples)('The linter has no findings about the configuration %s.', (_, code, page) => {
-  const options = evaluate(`return ${code}`, { policies, store: undefined })
+  const options = evaluate(`return ${code}`, { policies, store: undefined, redis, client })
   expect(lint(options)).toEqual([])
   // The README shows complete configurations. Examples in docs/ may leave out `origin`.
   if (page === 'README.md' && code.includes('origin:')) expect(lintWorker(options)).toEqual([])

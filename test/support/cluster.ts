@@ -13,9 +13,9 @@ import {
 } from '../../src/core/connection/upstash/upstash.ts'
 import { withFallback } from '../../src/core/fallback/fallback.ts'
 import { createLocalStore } from '../../src/core/fallback/local.ts'
-import { bySlot, createCluster } from '../../src/features/cluster/cluster.ts'
-import { slotOf } from '../../src/features/cluster/slot.ts'
 import { withLeases } from '../../src/features/leases/leases.ts'
+import { bySlot, createCluster } from '../../src/stores/cluster/cluster.ts'
+import { slotOf } from '../../src/stores/cluster/slot.ts'
 import { newSubject } from './subjects.ts'
 
 /**

@@ -27,6 +27,7 @@ const batching = of('connection')
 const algorithmsOf = (name: string) =>
   mutantsOf(`src/core/connection/algorithms/${name}.ts`, 'test/unit/core/connection')
 const client = mutantsOf('src/stores/upstash.ts', 'test/unit/stores')
+const ownClient = mutantsOf('src/stores/redis.ts', 'test/unit/stores')
 const breaker = of('breaker')
 const deadline = of('deadline')
 const demand = leasing('demand')
@@ -46,6 +47,20 @@ const bucket = algorithms('token-bucket')
 const splitStore = mutantsOf('src/stores/split/split-store.ts', 'test/unit/stores/split')
 
 export const storeMutants: Mutant[] = [
+  ownClient('lets ioredis send a call again', 'socket?.destroyed', 'false', 'redis'),
+  ownClient(
+    'lets ioredis send a late call',
+    'else if (until.aborted) failure',
+    'else if (!until) failure',
+    'redis',
+  ),
+  ownClient(
+    'queues calls while the connection is lost',
+    "else if (wasReady) throw new StoreError('unreachable', NOT_SENT)",
+    '',
+    'redis',
+  ),
+  ownClient('sends the flag of Upstash', ".replace(/^#!lua [^\\n]*\\n/, '')", '', 'redis'),
   reply(
     'accepts a time above 2^53',
     '!Number.isSafeInteger(decidedAt)',

@@ -8,14 +8,17 @@ export type Command = readonly (string | number)[]
 export type CommandAnswer = { result: unknown } | { error: string }
 
 /**
- * Sends commands to one database, in order and in one HTTP request, exactly once. Each command gets its answer.
+ * Sends commands to one database, in order and in one HTTP request, exactly once. Each command gets its answer, or the error of its own
+ * connection.
  * @param signal ends a call that hangs. Absent on Workers, where the runtime ends it with its request
+ * @param deadlineMs how long the caller waits, ms. A client with a queue sends no command later
  * @throws {unknown} if Redis has given no answer
  */
 export type SendCommands = (
   commands: readonly Command[],
-  signal?: AbortSignal,
-) => Promise<CommandAnswer[]>
+  signal: AbortSignal | undefined,
+  deadlineMs: number,
+) => Promise<(CommandAnswer | StoreError)[]>
 
 /** The variables and secrets of a Worker, and the URL and the token of one database. */
 export type ClientVariables = Record<string, unknown> & {
@@ -23,7 +26,7 @@ export type ClientVariables = Record<string, unknown> & {
   UPSTASH_REDIS_REST_TOKEN?: string | undefined
 }
 
-/** The result of `upstash()` and `durableObjects()`. */
+/** The result of `upstash()`, `redis()` and `durableObjects()`. */
 export interface StoreClient {
   /**
    * Creates the sender for a database.
@@ -32,6 +35,8 @@ export interface StoreClient {
   connect(env: ClientVariables): SendCommands
   /** Set if the store does not count in Redis. @internal */
   own?: OwnStore
+  /** The stages `wrap` and `spread` of a store whose keys are in several places. They replace those of features. @internal */
+  layers?: object
 }
 
 /** A store that counts without Redis. `Store` is an interface of the folder `connection`, which this folder does not import. */

@@ -70,6 +70,9 @@ const meanings: Record<StoreErrorCode, string> = {
   internal: 'the limiter failed',
 }
 
+/** The hint of an error whose call was never sent, so that nothing was charged. */
+export const NOT_SENT = 'not sent'
+
 /** The store did not answer. The message never contains keys, tokens or scripts. */
 export class StoreError extends Error {
   override readonly name = 'StoreError'

@@ -1,6 +1,6 @@
 /** The calls to one database, with a circuit breaker. Concurrent decisions of an isolate go in one call. */
 import { systemClock } from '../base/clock.ts'
-import { StoreError } from '../base/errors.ts'
+import { NOT_SENT, StoreError } from '../base/errors.ts'
 import { isCloudflare } from '../base/runtime.ts'
 import { withResolvers } from '../base/with-resolvers.ts'
 import { type BegunCall, type BreakerOptions, createBreaker } from './breaker.ts'
@@ -35,8 +35,6 @@ export const HOLD: HoldRule = { lists: 2, periodMs: 4, ms: 1 }
 const MAX_OPEN_MS = 50
 /** A request is known to live this long after the deadline of its call, ms. */
 const GONE_MS = 500
-/** The hint of a `timeout` whose list was never sent, so that nothing was charged. */
-export const NOT_SENT = 'not sent'
 
 export interface ConnectionOptions extends BreakerOptions {
   /** Defaults to true. */

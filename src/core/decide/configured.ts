@@ -39,7 +39,7 @@ export function notConfigured(
 }
 
 const ELSEWHERE =
-  "On your machine npx sluice dev starts a database, and npx sluice bridge serves one to your own server. For previews without a database write unconfigured: 'local'"
+  "With a Redis of your own write store: redis(client), with redis from 'sluice/redis'. On your machine npx sluice dev starts a database, and npx sluice bridge serves one to your own server. For previews without a database write unconfigured: 'local'"
 
 /** A client of the app may have its credentials from anywhere, but most have them from these variables. */
 function problemsIn(
@@ -80,6 +80,9 @@ function foundIn(value: string | undefined): Pick<ConfigProblem, 'got' | 'hint'>
   const scheme = /^[a-z]{1,8}:\/\//i.exec(value)?.[0] ?? 'no scheme'
   const got = `a value that begins with ${scheme}`
   return /^rediss?:/i.test(scheme)
-    ? { got, hint: 'Sluice speaks HTTP: npx sluice bridge --redis URL serves your Redis.' }
+    ? {
+        got,
+        hint: 'Write store: redis(client), or for a Worker let npx sluice bridge --redis URL serve it over HTTP.',
+      }
     : { got }
 }

@@ -67,8 +67,9 @@ export function createEngine(config: Config, log: Log, stages: EngineStages = {}
   // Durable Objects replace the database and its batching.
   const own = config.store?.own as OwnStore<Store> | undefined
   const { clock, namespace, hashKeys } = config
-  const { askShield, layer, lua, nameValues, observer, waiting, watch, wrap } = stages
-  const { batching = config.batching, spread = stages.spread } = own ?? {}
+  const { askShield, layer, lua, nameValues, observer, waiting, watch } = stages
+  const { wrap, spread: spreadBy }: EngineStages = config.store?.layers ?? stages
+  const { batching = config.batching, spread = spreadBy } = own ?? {}
   const onStoreError: LimiterParts['onStoreError'] = ({ code, message }) => {
     if (code !== 'circuit-open') log('store-error', code, message) // `breaker-opened` is already logged
   }

@@ -3,8 +3,7 @@
  * replies: the isolate learns from them, and their charges are refunded if the request was refused or its response does not count.
  */
 import type { Fallback } from '../base/decision.ts'
-import { asStoreError, StoreError } from '../base/errors.ts'
-import { NOT_SENT } from '../connection/connection.ts'
+import { asStoreError, NOT_SENT, StoreError } from '../base/errors.ts'
 import { Timeout } from '../connection/deadline.ts'
 import {
   type Correction,

@@ -88,7 +88,8 @@ async function run(
   const observed = database.observer?.begin([], isOperators)
   try {
     const call = ['eval', banListScript, 1, key, ...args]
-    const [answer] = await send([call], AbortSignal.timeout(DEADLINE_MS))
+    const [answer] = await send([call], AbortSignal.timeout(DEADLINE_MS), DEADLINE_MS)
+    if (answer instanceof StoreError) throw answer
     if ('error' in answer!) throw refusal(answer.error)
     observed?.end([], commands)
     return answer!.result

@@ -1,6 +1,6 @@
 /** Redis Cluster. */
 import type { Feature } from '../../core/feature.ts'
-import { bySlot, createCluster } from './cluster.ts'
+import { slots } from '../../stores/cluster/cluster.ts'
 
 /**
  * For a Redis Cluster behind one REST endpoint. The Worker splits batches and requests by the hash slots of their keys.
@@ -12,8 +12,5 @@ import { bySlot, createCluster } from './cluster.ts'
  */
 export const cluster = (): Feature => ({
   name: 'cluster',
-  compile: () => ({
-    wrap: bySlot,
-    spread: (store, onRefund) => createCluster(store, { onRefund }),
-  }),
+  compile: () => slots,
 })

@@ -58,7 +58,7 @@ export const setups: Record<string, Setup> = {
     needsDatabase: true,
     files: {
       'server.ts': `import { createServer } from 'node:http'
-${block('docs/guides/node.md', 0).replace("'1m'", "'1d'") /* A slow machine takes long for a hundred requests. */}
+${block('docs/guides/node.md', 1).replace("'1m'", "'1d'") /* A slow machine takes long for a hundred requests. */}
 createServer((request, response) => limit(request, response, () => response.end())).listen(3000)
 `,
     },

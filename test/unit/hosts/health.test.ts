@@ -97,7 +97,12 @@ describe('a Worker that is not configured', () => {
       'with a URL that is not the one of the REST API',
       {},
       { [URL_OF]: 'rediss://default:hidden@eu1.upstash.io:6379' },
-      [noUrl(URL_OF, ' Sluice speaks HTTP: npx sluice bridge --redis URL serves your Redis.')],
+      [
+        noUrl(
+          URL_OF,
+          ' Write store: redis(client), or for a Worker let npx sluice bridge --redis URL serve it over HTTP.',
+        ),
+      ],
     ],
     ['without an origin', {}, { ORIGIN: '' }, [noOrigin('expected a URL like')]],
     ['with a wrong origin', {}, { ORIGIN: 'hidden.example' }, [noOrigin('expected a URL like')]],

@@ -23,7 +23,10 @@ test.each([
   [
     'a URL of Redis, the way to serve it',
     { UPSTASH_REDIS_REST_URL: 'redis://:secret@h:1', UPSTASH_REDIS_REST_TOKEN: 'secret' },
-    ['got a value that begins with redis://. ', 'npx sluice bridge --redis URL serves your Redis'],
+    [
+      'got a value that begins with redis://. ',
+      'Write store: redis(client), or for a Worker let npx sluice bridge --redis URL serve it',
+    ],
   ],
   [
     'a URL in quotes',
@@ -38,7 +41,12 @@ test.each([
   [
     'nothing, what to do on your machine',
     {},
-    ['got nothing. On your machine npx sluice dev', 'npx sluice bridge', "unconfigured: 'local'"],
+    [
+      'got nothing. With a Redis of your own write store: redis(client)',
+      'npx sluice dev',
+      'npx sluice bridge',
+      "unconfigured: 'local'",
+    ],
   ],
   ["only Vercel's URL", { KV_REST_API_URL: URL_OF }, ['KV_REST_API_TOKEN: ', 'got nothing']],
   [

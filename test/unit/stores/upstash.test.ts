@@ -150,7 +150,7 @@ test('The error of a call contains no part of its command.', async () => {
   const client = new Redis({ ...connection(), ...exactOptions })
   client.evalsha = () => Promise.reject(Object.assign(new Error(message), { name: 'UpstashError' }))
   const send = upstash(client).connect({})
-  expect(await send([['evalsha', 'sha', 1, 'a-key', 'x']])).toEqual([
+  expect(await send([['evalsha', 'sha', 1, 'a-key', 'x']], undefined, 300)).toEqual([
     { error: 'ERR sluice: call: unexpected now' },
   ])
 })
@@ -207,6 +207,6 @@ test('An answer to fewer commands than were sent is a bad reply.', async () => {
   const pipeline = { eval() {}, evalsha() {}, exec: async () => [{ result: 'x' }] }
   client.pipeline = () => pipeline as never
   const command = ['evalsha', 'sha', 1, 'key', 'x']
-  const sending = upstash(client).connect({})([command, command])
+  const sending = upstash(client).connect({})([command, command], undefined, 300)
   await expect(sending).rejects.toMatchObject({ code: 'bad-reply' })
 })

@@ -17,15 +17,15 @@ export const settingFields = () => ({
   /** Lets an isolate send concurrent decisions to Redis in one call. Defaults to true. */
   batching: v.optional(flag, true),
   /**
-   * What counts: the client that sends the commands to Redis, which is the result of `upstash()` from `sluice/upstash`, or Durable Objects
-   * instead of Redis, the result of `durableObjects()` from `sluice/durable-objects`. Defaults to HTTP requests to
-   * `UPSTASH_REDIS_REST_URL` with `UPSTASH_REDIS_REST_TOKEN`.
+   * What counts: the client that sends the commands to Redis, which is the result of `upstash()` from `sluice/upstash` or of `redis()` from
+   * `sluice/redis`, or Durable Objects instead of Redis, the result of `durableObjects()` from `sluice/durable-objects`. Defaults to HTTP
+   * requests to `UPSTASH_REDIS_REST_URL` with `UPSTASH_REDIS_REST_TOKEN`.
    */
   store: v.optional(
     madeBy<StoreClient>(
       'upstash',
       'connect',
-      ", or of durableObjects() from 'sluice/durable-objects'",
+      ", of redis() from 'sluice/redis', or of durableObjects() from 'sluice/durable-objects'",
     ),
   ),
   /**

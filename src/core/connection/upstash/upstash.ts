@@ -129,7 +129,8 @@ export function createUpstashStore({
     let sent: (CommandAnswer | StoreError)[]
     try {
       if (!send) throw new StoreError('not-configured', database.problem)
-      sent = commands.length > 0 ? await send(commands, deadline) : []
+      const { deadlineMs: ms = deadlineMs } = options
+      sent = commands.length > 0 ? await send(commands, deadline, ms) : []
     } catch (error) {
       const failure = toStoreError(error)
       sent = commands.map(() => failure)
@@ -232,13 +233,14 @@ export function createUpstashReader({
     if (!send) throw new StoreError('not-configured', database.problem)
     const observed = observer?.begin([])
     const deadline = AbortSignal.timeout(deadlineMs)
-    const sending = Promise.race([send([['get', key]], deadline), abortOf(deadline)])
+    const sending = Promise.race([send([['get', key]], deadline, deadlineMs), abortOf(deadline)])
     const [answer] = await sending.catch((error) => {
       const failure = toStoreError(error)
       observed?.end([failure], 0)
       throw failure
     })
     observed?.end([], 1)
+    if (answer instanceof StoreError) throw answer
     if ('error' in answer!) throw new StoreError('redis-error')
     const { result } = answer!
     if (result !== null && typeof result !== 'string') throw new StoreError('bad-reply')

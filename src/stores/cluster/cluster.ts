@@ -2,17 +2,14 @@
 import { asStoreError } from '../../core/base/errors.ts'
 import type {
   Idempotency,
+  OnRefund,
   Store,
   StoreCall,
   StoreRequest,
   StoreResult,
 } from '../../core/connection/store.ts'
 import type { UpstashStore } from '../../core/connection/upstash/upstash.ts'
-import {
-  createSplitStore,
-  type DecideParts,
-  type SplitOptions,
-} from '../../stores/split/split-store.ts'
+import { createSplitStore, type DecideParts, type SplitOptions } from '../split/split-store.ts'
 import { slotOf, tagOf } from './slot.ts'
 
 /**
@@ -37,6 +34,12 @@ export function createCluster(store: Store, options?: SplitOptions): Store {
     return parts.map(({ lists }) => replies.splice(0, lists.length))
   }
   return createSplitStore(slotOf, decideParts, options)
+}
+
+/** The layers over a store whose keys are in slots. */
+export const slots = {
+  wrap: bySlot,
+  spread: (store: Store, onRefund: OnRefund): Store => createCluster(store, { onRefund }),
 }
 
 /** Sends the lists of each slot in calls of the script of their own. Requires that each list has all its limits in one slot. */

@@ -1,0 +1,177 @@
+/** `sluice/redis`: any Redis or Valkey through the client of the app: one server, Sentinels or a Cluster. */
+import type { CommandAnswer, StoreClient } from '../core/base/commands.ts'
+import { sha1 } from '../core/base/digest.ts'
+import { ConfigError, NOT_SENT, StoreError } from '../core/base/errors.ts'
+import { slots } from './cluster/cluster.ts'
+
+export type { StoreClient } from '../core/base/commands.ts'
+
+/**
+ * A client of the package `redis` (`createClient`, `createClientPool`, `createSentinel`, `createCluster`) or of `ioredis` (`Redis`,
+ * `Cluster`), version 5 or later.
+ */
+export interface RedisClient {
+  sendCommand(...args: never[]): unknown
+}
+
+/**
+ * Makes the field `store` of a configuration: the limiter sends its commands with the app's client of `redis` or `ioredis`, whose options
+ * may be any. It neither connects nor closes the client. With a client of a Redis Cluster, `cluster()` is implied. A call is sent once: not
+ * again after a lost connection, and not after its deadline.
+ * @throws {ConfigError} if the value is no such client
+ * @example
+ * const client = await createClient({ url: process.env.REDIS_URL }).connect()
+ * rateLimiter({ store: redis(client), clientAddress: 'socket', policies: [{ name: 'per-ip', limit: 100, window: '1m' }] })
+ */
+export function redis(client: RedisClient): StoreClient {
+  const known = Object(client) as Partial<IoRedis & NodeRedis>
+  if (typeof known.sendCommand !== 'function') {
+    const expected = 'a client of the package redis or ioredis'
+    throw new ConfigError([{ path: 'store', expected, got: `a value of type ${typeof client}` }])
+  }
+  const isIoRedis = typeof known.call === 'function'
+  const isCluster = isIoRedis ? known.isCluster : typeof known.nodeClient === 'function'
+  const send = isIoRedis ? ioRedis(known as IoRedis) : nodeRedis(known as NodeRedis)
+  const isReady = () => (isIoRedis ? known.status === 'ready' : known.isReady !== false)
+  let wasReady = false
+  /** The hashes of texts without the flag, by those with it. */
+  const hashes = new Map<string, string>()
+  /** Takes the flag of Upstash from a script: Redis refuses it. */
+  async function withoutFlag([name, script, ...rest]: string[]): Promise<string[]> {
+    if (name === 'evalsha') return [name, hashes.get(script!) ?? script!, ...rest]
+    const text = script!.replace(/^#!lua [^\n]*\n/, '')
+    if (text !== script) hashes.set(await sha1(script!), await sha1(text))
+    return [name!, text, ...rest]
+  }
+  return {
+    connect: () => async (commands, signal, deadlineMs) => {
+      // The queue of a client without a connection would only grow. Before its first connection, a call may wait until its deadline.
+      if (isReady()) wasReady = true
+      else if (wasReady) throw new StoreError('unreachable', NOT_SENT)
+      const until = AbortSignal.timeout(deadlineMs)
+      const ready = await Promise.all(commands.map((command) => withoutFlag(command.map(String))))
+      const answers = ready.map((command) =>
+        send(command, until).then((result) => ({ result }), answerOf),
+      )
+      const hung = signal && timeoutOf(signal)
+      return Promise.all(hung ? answers.map((answer) => Promise.race([answer, hung])) : answers)
+    },
+    ...(isCluster && { layers: slots }),
+  }
+}
+
+/**
+ * Sends one command once.
+ * @param until when it may no longer leave the queue of the client
+ */
+type Send = (command: string[], until: AbortSignal) => Promise<unknown>
+
+/** The clients of `redis`. Their methods differ in what precedes the command. */
+interface NodeRedis {
+  isReady?: boolean
+  nodeClient?: unknown
+  getSentinelNode?: unknown
+  sendCommand(...args: unknown[]): Promise<unknown>
+}
+
+function nodeRedis(client: NodeRedis): Send {
+  const typeMapping = {} // replies are texts, whatever the app has set
+  if (typeof client.nodeClient === 'function') {
+    return (command, abortSignal) => {
+      const key = command[command[0] === 'get' ? 1 : 3]
+      return client.sendCommand(key, false, command, { abortSignal, typeMapping })
+    }
+  }
+  if (typeof client.getSentinelNode !== 'function') {
+    return (command, abortSignal) => client.sendCommand(command, { abortSignal, typeMapping })
+  }
+  return async (command, until) => {
+    const abortSignal = onceUntil(until)
+    try {
+      return await client.sendCommand(false, command, { abortSignal, typeMapping })
+    } catch (error) {
+      throw (error as Error).message === ABORTED ? new StoreError('unreachable') : error
+    }
+  }
+}
+
+/** The error of a call that left the queue of a client of `redis` because of its signal. */
+const ABORTED = 'The command was aborted'
+
+/** A client of Sentinels sends a command again after a lost connection. Each time it first asks whether the signal is aborted. */
+function onceUntil(until: AbortSignal) {
+  let isSent = false
+  return {
+    get aborted() {
+      const isOver = isSent || until.aborted
+      isSent = true
+      return isOver
+    },
+    addEventListener: until.addEventListener.bind(until),
+    removeEventListener: until.removeEventListener.bind(until),
+  }
+}
+
+interface IoRedis {
+  status?: string
+  isCluster?: boolean
+  call(...command: string[]): Promise<unknown>
+  sendCommand(command: IoCommand): unknown
+}
+
+interface IoCommand {
+  /** What the client writes to a connection, each time that it sends the command. */
+  toWritable(socket: { destroyed?: boolean }): string | Uint8Array
+}
+
+/** A command without an effect. */
+const PING = '*1\r\n$4\r\nPING\r\n'
+
+/**
+ * A client of `ioredis` sends a command again after a lost connection, and keeps it in a queue without a limit of time. Such a command is
+ * replaced when it is written. A redirected one is not: its connection has answered, and is open.
+ */
+function ioRedis(client: IoRedis): Send {
+  let watch: (command: IoCommand) => void
+  const watched: IoRedis = Object.create(client, {
+    isPipeline: { value: true }, // no automatic pipeline, which makes commands of its own
+    sendCommand: {
+      value(command: IoCommand) {
+        watch(command)
+        return client.sendCommand(command)
+      },
+    },
+  })
+  return async (args, until) => {
+    let socket: { destroyed?: boolean } | undefined
+    let failure: StoreError | undefined
+    watch = (command) => {
+      const write = command.toWritable.bind(command)
+      command.toWritable = (target) => {
+        if (socket?.destroyed) failure = new StoreError('unreachable')
+        else if (until.aborted) failure = new StoreError('timeout', NOT_SENT)
+        if (failure) return PING
+        socket = target
+        return write(target)
+      }
+    }
+    const result = await watched.call(...args)
+    if (failure) throw failure
+    return result
+  }
+}
+
+/** The answer of Redis begins with a code in capitals. Other errors are those of a connection, and the call may have been charged. */
+function answerOf(error: unknown): CommandAnswer | StoreError {
+  if (error instanceof StoreError) return error
+  const { message = '' } = Object(error) as Partial<Error>
+  if (/^[A-Z]{2,}\b/.test(message)) return { error: message }
+  if (message === ABORTED) return new StoreError('timeout', NOT_SENT)
+  const isClosed = message === 'The client is closed'
+  return new StoreError('unreachable', isClosed ? 'the client is not connected' : undefined)
+}
+
+const timeoutOf = (signal: AbortSignal): Promise<StoreError> =>
+  new Promise((resolve) => {
+    signal.addEventListener('abort', () => resolve(new StoreError('timeout')))
+  })
