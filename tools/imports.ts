@@ -105,7 +105,7 @@ const rooms: Record<string, Room> = {
       'hosts/app',
     ],
   },
-  client: { rooms: ['core/base', 'api', 'features/bans', 'features/overrides'] },
+  client: { rooms: ['core/base', 'api', 'features/bans', 'features/overrides', 'limits'] },
   lint: {
     rooms: [...core('base', 'config', 'request', 'program'), 'features'],
     packages: ['valibot'],

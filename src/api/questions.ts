@@ -1,37 +1,46 @@
 import type { ConfigProblem } from '../core/base/errors.ts'
 import type { Schema } from '../core/config/schema/checked.ts'
+import { type Match, type Matched, twice } from '../core/decide/matched.ts'
 import type { Idempotency } from '../core/decide/question.ts'
 import type { ApiRuntime, Call } from '../core/endpoint.ts'
 import { matchByKey } from '../core/program/explicit-key.ts'
-import type { Matched, Rules } from '../core/program/match.ts'
+import type { Rules } from '../core/program/match.ts'
 import { bodyOf } from './call.ts'
 import { describedRequest } from './described-request.ts'
 import { idempotencyOf } from './idempotency.ts'
 import { unprocessable } from './problems.ts'
-import type { Ask, RefundAsk } from './schema.ts'
+import type { Ask, ByLimits, RefundAsk, SettleAsk } from './schema.ts'
+
+type AnyAsk = Ask | RefundAsk | SettleAsk
 
 /** Finds the policies of an ask, by explicit key or by request, and applies its `cost`. Returns a problem if the ask is invalid. */
 async function matchedBy(
-  ask: Ask | RefundAsk,
+  ask: AnyAsk,
   rules: Rules,
   runtime: ApiRuntime,
 ): Promise<Matched | ConfigProblem> {
   const matched =
     'request' in ask
       ? await describedRequest(ask.request, rules, runtime)
-      : await byPolicy(ask, rules)
-  const { cost } = ask
+      : await byName('limits' in ask ? ask.limits : [[ask.policy, ask.key]], ask.plan, rules)
+  const cost = 'cost' in ask ? ask.cost : undefined
   if ('expected' in matched || cost === undefined) return matched
   const policies = matched.policies.map((one) => ({ ...one, cost }))
   return { ...matched, policies }
 }
 
-async function byPolicy(
-  { policy, key, plan }: Extract<Ask | RefundAsk, { policy: string }>,
+async function byName(
+  limits: ByLimits['limits'],
+  plan: string | undefined,
   { config }: Rules,
 ): Promise<Matched | ConfigProblem> {
-  const found = await matchByKey(config, policy, key, plan)
-  return 'expected' in found ? found : { policies: [found] }
+  const policies: Match[] = []
+  for (const [name, key] of limits) {
+    const found = await matchByKey(config, name, key, plan)
+    if ('expected' in found) return found
+    policies.push(found)
+  }
+  return twice(policies) ?? { policies }
 }
 
 /** One ask, with the policies that apply. */
@@ -49,7 +58,7 @@ export interface Questions<A> {
 }
 
 /** Reads the ask or the list of asks of a call. Returns a problem with the path of each error if they are invalid. */
-export async function readQuestions<A extends Ask | RefundAsk>(
+export async function readQuestions<A extends AnyAsk>(
   { request, caller, rules, runtime }: Call,
   schema: Schema<A | A[]>,
 ): Promise<Questions<A> | Response> {

@@ -1,27 +1,45 @@
 import { StoreError } from '../core/base/errors.ts'
-import { refund as refundEach } from '../core/decide/operate.ts'
+import { refund as refundEach, type Statuses, settleEach } from '../core/decide/operate.ts'
 import type { Call } from '../core/endpoint.ts'
 import { jsonAnswer } from '../core/respond/response.ts'
 import { keyConflict, replayedField } from './idempotency.ts'
 import { storeFailed } from './problems.ts'
-import { readQuestions } from './questions.ts'
-import { type RefundAsk, refundBody } from './schema.ts'
+import { type Questions, readQuestions } from './questions.ts'
+import { type RefundAsk, refundBody, type SettleAsk, settleBody } from './schema.ts'
 
 /** `POST /_sluice/v1/refund`: refunds all or some units of a charge, and releases slots by id. */
 export async function refund(call: Call): Promise<Response> {
   const read = await readQuestions<RefundAsk>(call, refundBody)
   if (read instanceof Response) return read
-  const { isList, questions, idempotency } = read
-  const { waitUntil } = call.runtime
-  const result = await refundEach(
-    questions.map(({ ask: { slot, decidedAt }, matched }) => ({
-      matched,
-      decidedAt,
-      ...(slot !== undefined && { slot }),
-    })),
-    call.parts,
-    { waitUntil, idempotency },
-  )
+  const questions = read.questions.map(({ ask: { slot, decidedAt }, matched }) => ({
+    matched,
+    decidedAt,
+    ...(slot !== undefined && { slot }),
+  }))
+  return answerOf(read, await refundEach(questions, call.parts, optionsOf(call, read)))
+}
+
+/** `POST /_sluice/v1/settle`: returns or charges the rest of what a decision has charged, and releases its slots. */
+export async function settle(call: Call): Promise<Response> {
+  const read = await readQuestions<SettleAsk>(call, settleBody)
+  if (read instanceof Response) return read
+  const questions = read.questions.map(({ ask: { used, decision }, matched }) => ({
+    matched,
+    used,
+    decision,
+  }))
+  return answerOf(read, await settleEach(questions, call.parts, optionsOf(call, read)))
+}
+
+const optionsOf = (
+  { runtime: { waitUntil } }: Call,
+  { idempotency }: Pick<Questions<unknown>, 'idempotency'>,
+) => ({ waitUntil, idempotency })
+
+function answerOf(
+  { isList }: Pick<Questions<unknown>, 'isList'>,
+  result: Statuses | StoreError,
+): Response {
   if (result instanceof StoreError) {
     return result.code === 'idempotency-conflict' ? keyConflict() : storeFailed(result)
   }

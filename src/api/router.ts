@@ -11,7 +11,7 @@ import { auth } from './forward-auth.ts'
 import { createHealth } from './health.ts'
 import { operate } from './operate.ts'
 import { listPolicies } from './policies.ts'
-import { refund } from './refund.ts'
+import { refund, settle } from './refund.ts'
 
 /** The paths that have values of keys. They must not be decoded before they are split. */
 export const KEYS = /^\/_sluice\/v1\/policies\/[^/]+\/keys\//
@@ -19,6 +19,7 @@ export const KEYS = /^\/_sluice\/v1\/policies\/[^/]+\/keys\//
 const endpoints: Endpoint[] = [
   { path: /^\/decide()$/, methods: ['POST'], scopes: ['api'], answer: decide },
   { path: /^\/refund()$/, methods: ['POST'], scopes: ['api', 'operate'], answer: refund },
+  { path: /^\/settle()$/, methods: ['POST'], scopes: ['api', 'operate'], answer: settle },
   { path: /^\/auth(|\/nginx|\/envoy(?:\/.*)?)$/s, scopes: ['api'], answer: auth, forClients: true },
   { path: /^\/policies()$/, methods: ['GET'], scopes: ['operate'], answer: listPolicies },
   {

@@ -18,6 +18,8 @@ import {
   text,
   whole,
 } from '../core/config/schema/shapes.ts'
+import type { SettledDecision } from '../core/decide/operate.ts'
+import type { KeyValues } from '../core/program/explicit-key.ts'
 
 const MAX_ASKS = 100
 
@@ -130,13 +132,30 @@ export const keyValues = either(
 )
 
 const policyFields = {
-  policy: text('the name of a policy (or send request instead of policy and key)', 1, 64),
+  policy: text('the name of a policy (or send limits or request instead of policy and key)', 1, 64),
   key: keyValues,
   plan: v.optional(text('the name of a plan, of up to 64 characters', 0, 64)),
 }
 const describedFields = { request: requestDescription }
-const besidePolicy = { request: 'nothing (send policy or request, not both)' }
+const limitsFields = {
+  limits: listOf(
+    says(
+      '["the name of a policy", a key]',
+      v.strictTuple([
+        text('the name of a policy', 1, 64),
+        keyValues,
+      ]) as v.GenericSchema as v.GenericSchema<[policy: string, key: KeyValues]>,
+    ),
+    MAX_ASKS,
+    'limits',
+  ),
+  plan: policyFields.plan,
+}
+const onlyOneOf = 'nothing (send only one of policy, limits and request)'
+const besidePolicy = { request: onlyOneOf, limits: onlyOneOf }
+const besideLimits = { request: onlyOneOf, key: 'nothing (each limit has its key)' }
 const besideRequest = {
+  limits: onlyOneOf,
   key: 'nothing (the key is read from request)',
   plan: 'nothing (the plan is read from request)',
 }
@@ -144,20 +163,29 @@ const besideRequest = {
 /** One policy with an explicit key. Its `match`, and the lists `allow` and `deny`, are ignored. */
 export interface ByPolicy extends Input<typeof policyFields>, Named {}
 
+/** Several policies with explicit keys: all are charged, or none. */
+export interface ByLimits extends Input<typeof limitsFields>, Named {}
+
 /** All policies that apply to a request, as in the gateway. */
 export interface ByRequest extends Input<typeof describedFields>, Named {}
+
+type About<More> = (ByPolicy & More) | (ByLimits & More) | (ByRequest & More)
 
 /** Returns a check that an object has one field and not another. */
 const hasOnly = (field: string, not: string) => (input: unknown) =>
   isObject(input) && Object.hasOwn(input, field) && !Object.hasOwn(input, not)
 
-/** The schema of an ask by policy and key, or by request, with more fields. */
+/** The schema of an ask by policy and key, by limits, or by request, with more fields. */
 const about = <More>(more: v.ObjectEntries) =>
   either(
     hasOnly('request', 'policy'),
-    object(() => ({ ...policyFields, ...more }), undefined, besidePolicy),
+    either(
+      hasOnly('limits', 'policy'),
+      object(() => ({ ...policyFields, ...more }), undefined, besidePolicy),
+      object(() => ({ ...limitsFields, ...more }), undefined, besideLimits),
+    ),
     object(() => ({ ...describedFields, ...more }), undefined, besideRequest),
-  ) as v.GenericSchema<unknown> as v.GenericSchema<(ByPolicy & More) | (ByRequest & More)>
+  ) as v.GenericSchema<unknown> as v.GenericSchema<About<More>>
 
 const askFields = {
   /** Whole units, from 0 to 2^51. Defaults to the cost by the policy. With `request`, it applies to every policy that applies. */
@@ -170,7 +198,7 @@ const askFields = {
 interface AskOptions extends Input<typeof askFields>, Named {}
 
 /** A decision to make. */
-export type Ask = (ByPolicy & AskOptions) | (ByRequest & AskOptions)
+export type Ask = About<AskOptions>
 export const ask = about<AskOptions>(askFields)
 
 const refundFields = {
@@ -185,8 +213,35 @@ const refundFields = {
 interface RefundAskOptions extends Input<typeof refundFields>, Named {}
 
 /** A charge to refund. */
-export type RefundAsk = (ByPolicy & RefundAskOptions) | (ByRequest & RefundAskOptions)
+export type RefundAsk = About<RefundAskOptions>
 export const refund = about<RefundAskOptions>(refundFields)
+
+const settleFields = {
+  /** The units that each limit keeps of its charge. More than the charge are charged, and never refused. Defaults to the charge. */
+  used: v.optional(whole(0)),
+  /** The decision, as it was answered. */
+  decision: says(
+    'the decision, as it was answered',
+    v.looseObject({
+      decidedAt: whole(0),
+      slot: refundFields.slot,
+      limits: v.array(
+        v.looseObject({
+          policy: policyFields.policy,
+          allowed: v.boolean(),
+          cost: whole(0),
+          decidedAt: v.optional(whole(0)),
+        }),
+      ),
+    }),
+  ) as v.GenericSchema as v.GenericSchema<SettledDecision>,
+}
+
+interface SettleAskOptions extends Input<typeof settleFields>, Named {}
+
+/** A charge to settle. */
+export type SettleAsk = About<SettleAskOptions>
+export const settle = about<SettleAskOptions>(settleFields)
 
 const oneOrMany = <I, O>(one: v.GenericSchema<I, O>, what: string) =>
   either(Array.isArray, one, listOf(one, MAX_ASKS, what))
@@ -196,6 +251,9 @@ export const decideBody = oneOrMany(ask, 'asks')
 
 /** The body of `refund`. */
 export const refundBody = oneOrMany(refund, 'refunds')
+
+/** The body of `settle`. */
+export const settleBody = oneOrMany(settle, 'charges')
 
 const subjectFields = {
   /** As `GET /stats` reports it, by default. */

@@ -1,4 +1,4 @@
-import type { Decision } from '../core/base/decision.ts'
+import type { Decision, LimitStatus } from '../core/base/decision.ts'
 import { ApiError, type Problem } from './error.ts'
 
 /**
@@ -32,7 +32,7 @@ function hint({ errors }: Problem): string {
   return path && expected ? `, ${path}: expected ${expected}` : ''
 }
 
-export const notTheApi = (status?: number) =>
+const notTheApi = (status?: number) =>
   new ApiError(
     'bad-reply',
     `the answer is not from the decision API${status === undefined ? '' : ` (status ${status})`}`,
@@ -48,12 +48,20 @@ function parsed(text: string): unknown {
 }
 
 /**
+ * Checks that an answer is the status of limits.
+ * @throws {ApiError} if it is not
+ */
+export function statusOf(answer: unknown): LimitStatus {
+  if (!Array.isArray((answer as Partial<LimitStatus>).limits)) throw notTheApi()
+  return answer as LimitStatus
+}
+
+/**
  * Checks that an answer is a decision.
  * @throws {ApiError} if it is not
  */
 export function decisionOf(answer: unknown): Decision {
-  const { allowed, reason, limits } = (answer ?? {}) as Partial<Decision>
-  const is = typeof allowed === 'boolean' && typeof reason === 'string' && Array.isArray(limits)
-  if (!is) throw notTheApi()
+  const { allowed, reason } = statusOf(answer) as Partial<Decision>
+  if (typeof allowed !== 'boolean' || typeof reason !== 'string') throw notTheApi()
   return answer as Decision
 }

@@ -1,43 +1,44 @@
 /** A client of the decision API (docs/reference/decision-api.md) for any runtime with `fetch`: Node, Bun, Deno, browsers, Workers. */
 
-import type { Ask, KeyLimit, KeyValues } from '../api/schema.ts'
+import type { Ask, KeyLimit, RequestDescription } from '../api/schema.ts'
 import type { Decision, LimitStatus } from '../core/base/decision.ts'
+import { HELD_MS } from '../core/base/held.ts'
 import type { BanPage } from '../features/bans/endpoint.ts'
 import type { OverrideList } from '../features/overrides/endpoints.ts'
-import { answerOf, decisionOf, notTheApi } from './answer.ts'
-import { ApiError } from './error.ts'
-import { checkCost, keyPath, lists, longestWait, sent, withWait } from './sent.ts'
-
-export type {
-  Ask,
-  ByPolicy,
-  ByRequest,
-  KeyLimit,
-  KeyValue,
+import { checkCost, checkKey, wrong } from '../limits/check.ts'
+import type {
   KeyValues,
-  RefundAsk,
-  RequestDescription,
-} from '../api/schema.ts'
+  LimitDecision,
+  LimitKey,
+  LimitOptions,
+  Limits,
+  RefundOptions,
+} from '../limits/door.ts'
+import { answerOf, decisionOf, statusOf } from './answer.ts'
+import { Decided } from './decided.ts'
+import { ApiError } from './error.ts'
+import { cut, described, keyPath } from './sent.ts'
+
+export type { RequestDescription } from '../api/schema.ts'
 export type { Decision, LimitState, LimitStatus, Reason } from '../core/base/decision.ts'
-export type { BanPage } from '../features/bans/endpoint.ts'
-export type { OverrideList } from '../features/overrides/endpoints.ts'
+export type { KeyValue, KeyValues, LimitDecision, LimitKey, Limits } from '../limits/door.ts'
 export { describeRequest } from './describe.ts'
 export { ApiError, type ApiErrorCode, type Problem } from './error.ts'
 
 export interface ClientOptions {
   /** The origin of the Worker, such as `https://limits.example.com`. The path is ignored. */
   url: string | URL
-  /** One of the tokens in `SLUICE_API_TOKEN`; for `overrides` and `bans`, in `SLUICE_OPERATE_TOKEN`. */
+  /** One of the tokens in `SLUICE_API_TOKEN`; for `reset`, `overrides` and `bans`, in `SLUICE_OPERATE_TOKEN`. A token may be in both. */
   token: string
   /**
-   * The time limit of a call, in ms. Defaults to 1000. A call whose asks have `waitMs` may take so much longer. Other calls tell the API to wait
-   * for at most half of this time, all calls for one list together.
+   * The time limit of a call, in ms. Defaults to 1000. A call with `waitMs` may take so much longer. Other calls tell the API to wait for at
+   * most half of this time.
    */
   deadlineMs?: number
   /**
    * The fallback if the decision API gives no decision for any reason. Defaults to `allow`. `allow` and `deny` log a warning to the
-   * console, once for each kind of failure. With `allow`, an ask by a request that the decision API refuses as invalid (400, 413, 422) is denied,
-   * because its client has chosen that request. A function may log by itself, and may throw.
+   * console, once for each kind of failure. With `allow`, a described request that the decision API refuses as invalid (400, 413, 422) is
+   * denied, because its client has chosen that request. A function may log by itself, and may throw.
    */
   onError?:
     | 'allow'
@@ -48,33 +49,30 @@ export interface ClientOptions {
   fetch?: (url: string, init: RequestInit) => Promise<Response>
 }
 
-export interface CallOptions {
+export interface CallOptions extends LimitOptions {
   /** 1 to 255 visible ASCII characters. For 60 s, a repeated call gets the same answer and charges nothing. */
-  idempotencyKey?: string
+  idempotencyKey?: string | undefined
+  /** The longest time for which the call may wait for its turn (`wait` of a policy), in ms. Defaults to 500, and at most to half of `deadlineMs`. */
+  waitMs?: number | undefined
   /** Aborts the call. It then rejects with the reason of the signal; `onError` is not used. */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }
 
-export interface ApiClient {
-  /**
-   * Decides and charges one ask, or a list of asks in one call for each 100 asks or 64 KiB. Does not retry, because a failed call may
-   * have charged.
-   */
-  decide(ask: Ask, options?: CallOptions): Promise<Decision>
-  decide(asks: readonly Ask[], options?: CallOptions): Promise<Decision[]>
-  /** Decides without a charge. */
-  peek(ask: Ask, options?: CallOptions): Promise<Decision>
-  peek(asks: readonly Ask[], options?: CallOptions): Promise<Decision[]>
-  /**
-   * Refunds the charge of a decision, or `cost` units of it, and releases its slots.
-   * @returns the status of the limits. `undefined` if nothing was charged (a refusal, a peek, a fallback), or if the call failed and
-   *   `onError` did not throw
-   */
-  refund(
-    ask: Ask,
-    decision: Decision,
-    options?: CallOptions & { cost?: number },
-  ): Promise<LimitStatus | undefined>
+/**
+ * Limits of a gateway, over HTTP. A call does not retry, because a failed call may have charged. A mistake in a name, a key, a plan or a cost
+ * is a `TypeError`. If the gateway gives no decision, `onError` decides; `reset` and `refund` reject with an `ApiError`, and `settle` logs
+ * the error.
+ */
+export interface ApiClient extends Limits {
+  limit(name: string, key: KeyValues, options?: CallOptions): Promise<LimitDecision>
+  limit(limits: readonly LimitKey[], options?: CallOptions): Promise<LimitDecision>
+  peek(name: string, key: KeyValues, options?: CallOptions): Promise<LimitDecision>
+  peek(limits: readonly LimitKey[], options?: CallOptions): Promise<LimitDecision>
+  /** Decides a request by all policies that apply to it, as in the gateway. */
+  decide(
+    request: RequestDescription,
+    options?: CallOptions & { mode?: 'take' | 'peek' },
+  ): Promise<LimitDecision>
   /** Limits of single keys, for policies with `overrides`. Each call rejects with an ApiError if it fails; `onError` is not used. */
   overrides: {
     /** Sets the limit of a key for a time. */
@@ -97,85 +95,85 @@ export interface ApiClient {
  * Creates a client of the decision API.
  * @throws {TypeError} if the URL, the token or the deadline is invalid
  * @example
- * const api = createClient({ url: 'https://limits.example.com', token: env.SLUICE_API_TOKEN })
- * const { allowed } = await api.decide({ policy: 'per-user', key: user.id })
+ * const quota = createClient({ url: 'https://limits.example.com', token: env.SLUICE_API_TOKEN })
+ * const { allowed } = await quota.limit('per-user', user.id)
  */
 export function createClient(options: ClientOptions): ApiClient {
   const { deadlineMs = 1000 } = options
   const call = caller({ ...options, deadlineMs })
-  const fallback = createFallback(options.onError ?? 'allow')
+  const { fallback, warned } = createFallback(options.onError ?? 'allow')
 
-  async function one(ask: Ask, options?: CallOptions): Promise<Decision> {
-    checkCost(ask.cost, 'cost')
+  /** Sends an ask, and returns its decision or the fallback. */
+  async function decided(
+    name: string,
+    ask: Ask,
+    { cost, waitMs, signal, idempotencyKey }: CallOptions,
+  ): Promise<LimitDecision> {
+    checkCost(name, cost)
+    const mostMs = Math.floor(deadlineMs / 2)
+    // Without an answer in time `onError: 'allow'` would let every call pass that waits.
+    const ownMs = waitMs ?? (ask.mode === 'peek' || mostMs >= HELD_MS ? undefined : mostMs)
+    const deadline = AbortSignal.timeout(deadlineMs + (waitMs ?? 0))
+    const whole = { ...ask, cost, waitMs: ownMs }
     try {
-      const deadline = AbortSignal.timeout(deadlineMs + longestWait([ask]))
-      return decisionOf(await call('decide', withWait(sent(ask), deadlineMs), options, deadline))
+      const sending = { signal, idempotencyKey, name: 'request' in ask ? undefined : name }
+      const { body, headers } = await call('decide', whole, sending, deadline)
+      const decision = decisionOf(body)
+      const { allowed, decidedAt } = decision
+      const hasCharged = allowed && decidedAt !== undefined && ask.mode !== 'peek'
+      const { mode: _, ...target } = ask
+      const settle = (used: number | undefined) =>
+        jsonOf('settle', { ...target, used, decision })
+          .then(statusOf)
+          .then(() => {}, warned)
+      return new Decided(decision, headers, hasCharged ? settle : undefined)
     } catch (error) {
-      return fallback(error, ask)
+      return new Decided(fallback(error, ask))
     }
   }
 
-  async function list(asks: Ask[], shareMs: number, options: CallOptions, deadline: AbortSignal) {
-    try {
-      const body = asks.map((ask) => withWait(sent(ask), shareMs))
-      const answers = await call('decide', body, options, deadline)
-      if (!Array.isArray(answers) || answers.length !== asks.length) throw notTheApi()
-      return answers.map(decisionOf)
-    } catch (error) {
-      return asks.map((ask) => fallback(error, ask))
-    }
+  function byName(name: 'limit' | 'peek', [one, second, third]: unknown[]) {
+    const isList = Array.isArray(one)
+    const { plan, ...rest } = ((isList ? second : third) ?? {}) as CallOptions
+    const all: readonly LimitKey[] = isList ? one : [[one, second as KeyValues]]
+    for (const [, key] of all) checkKey(name, key)
+    const limits = all.map(([policy, key]): [string, KeyValues] => [policy, cut(key)])
+    const [[policy, key] = ['', '']] = limits
+    const about = isList ? { limits } : { policy, key }
+    return decided(name, { ...about, plan, ...(name === 'peek' && { mode: 'peek' }) } as Ask, rest)
   }
 
-  async function many(asks: readonly Ask[], options: CallOptions = {}): Promise<Decision[]> {
-    for (const [index, { cost }] of asks.entries()) checkCost(cost, `[${index}].cost`)
-    const decisions: Decision[] = []
-    const parts = lists(asks)
-    const waitMs = parts.reduce((sum, part) => sum + longestWait(part), 0)
-    const deadline = AbortSignal.timeout(deadlineMs + waitMs) // One deadline for all calls.
-    for (const [index, part] of parts.entries()) {
-      const { idempotencyKey: key } = options
-      // Each list is another body, which needs another key.
-      const own = key !== undefined && index > 0 && { idempotencyKey: `${key}.${index + 1}` }
-      decisions.push(
-        ...(await list(part, deadlineMs / parts.length, { ...options, ...own }, deadline)),
-      )
-    }
-    return decisions
-  }
-
-  const isOne = (asks: Ask | readonly Ask[]): asks is Ask => !Array.isArray(asks)
-  // biome-ignore lint/suspicious/noExplicitAny: ApiClient declares the overloads
-  const decide = (asks: Ask | readonly Ask[], options?: CallOptions): Promise<any> =>
-    isOne(asks) ? one(asks, options) : many(asks, options)
-  const statusOf = (policy: string, key: KeyValues, body: unknown, method: string) =>
-    call(`${keysOf(policy)}/${keyPath(key)}/limit`, body, { method }) as Promise<LimitStatus>
-  const peeking = (ask: Ask): Ask => ({ ...ask, mode: 'peek' })
+  const jsonOf = async (...given: Parameters<typeof call>) => (await call(...given)).body
+  const limitOf = async (policy: string, key: KeyValues, body: unknown, method: string) =>
+    statusOf(await jsonOf(`${keysOf(policy)}/${keyPath(key)}/limit`, body, { method }))
 
   return {
-    decide,
-    peek: (asks: Ask | readonly Ask[], options?: CallOptions) =>
-      decide(isOne(asks) ? peeking(asks) : asks.map(peeking), options),
-    async refund(ask, { allowed, decidedAt, slot }, { cost = ask.cost, ...options } = {}) {
-      if (!allowed || decidedAt === undefined || ask.mode === 'peek') return undefined
-      checkCost(cost, 'cost')
-      const { mode: _, waitMs: __, ...target } = sent(ask)
-      try {
-        return (await call('refund', { ...target, cost, decidedAt, slot }, options)) as LimitStatus
-      } catch (error) {
-        fallback(error, ask)
-        return undefined
-      }
+    limit: async (...given: unknown[]) => byName('limit', given),
+    peek: async (...given: unknown[]) => byName('peek', given),
+    decide: async (request, { mode, ...rest } = {}) =>
+      decided('decide', { request: described(request), ...(mode && { mode }) }, rest),
+    async reset(policy, key) {
+      checkKey('reset', key)
+      const path = `${pathOf(policy)}/reset`
+      return statusOf(await jsonOf(path, { key: cut(key) }, { name: 'reset' }))
+    },
+    async refund(policy, key, { cost, plan, decidedAt, slot }: RefundOptions = {}) {
+      checkCost('refund', cost)
+      checkKey('refund', key)
+      const body = { policy, key: cut(key), cost, plan, decidedAt, slot }
+      return statusOf(await jsonOf('refund', body, { name: 'refund' }))
     },
     overrides: {
-      set: (policy, key, body) => statusOf(policy, key, body, 'PUT'),
-      get: (policy, key) => statusOf(policy, key, undefined, 'GET'),
-      remove: (policy, key) => statusOf(policy, key, undefined, 'DELETE'),
-      list: (policy) => call(keysOf(policy), undefined, { method: 'GET' }) as Promise<OverrideList>,
+      set: (policy, key, body) => limitOf(policy, key, body, 'PUT'),
+      get: (policy, key) => limitOf(policy, key, undefined, 'GET'),
+      remove: (policy, key) => limitOf(policy, key, undefined, 'DELETE'),
+      list: (policy) =>
+        jsonOf(keysOf(policy), undefined, { method: 'GET' }) as Promise<OverrideList>,
     },
     bans(policy, after) {
       const query = after === undefined ? '' : `?after=${encodeURIComponent(after)}`
       const path = `${pathOf(policy)}/bans${query}`
-      return call(path, undefined, { method: 'GET' }) as Promise<BanPage>
+      return jsonOf(path, undefined, { method: 'GET' }) as Promise<BanPage>
     },
   }
 }
@@ -183,9 +181,11 @@ export function createClient(options: ClientOptions): ApiClient {
 const pathOf = (policy: string) => `policies/${encodeURIComponent(policy)}`
 const keysOf = (policy: string) => `${pathOf(policy)}/keys`
 
-interface Sending extends CallOptions {
+interface Sending extends Pick<CallOptions, 'idempotencyKey' | 'signal'> {
   /** Defaults to POST. */
   method?: string
+  /** The function whose arguments the body has. Its mistakes are a `TypeError`. */
+  name?: string | undefined
 }
 
 /** Creates a function that makes one call. It returns the answer, or rejects with an ApiError. */
@@ -219,7 +219,7 @@ function caller({
       redirect: 'manual', // A redirect would send the token to another host.
       signal,
     })
-    return answerOf(response)
+    return { body: await answerOf(response), headers: response.headers }
   }
 
   return async (
@@ -236,7 +236,7 @@ function caller({
       return await Promise.race([send(path, body, options, abort), aborted(abort)])
     } catch (error) {
       signal?.throwIfAborted()
-      if (error instanceof ApiError) throw error
+      if (error instanceof ApiError) throw mistakeIn(error, options.name) ?? error
       throw deadline.aborted
         ? new ApiError('timeout', `no answer within ${deadlineMs} ms`)
         : new ApiError('unreachable', 'the call failed', { cause: error })
@@ -256,22 +256,34 @@ function isApiUrl(text: string): boolean {
   return /^https?:$/.test(protocol) && !username && !password
 }
 
+/** The mistake of a call by name, from the problem document of its body. */
+function mistakeIn({ status, problem }: ApiError, name: string | undefined) {
+  const [first] = problem?.errors ?? []
+  const isOfCall = status === 422 && first && first.path !== 'Idempotency-Key'
+  return name && isOfCall ? wrong(name, first) : undefined
+}
+
 /** Creates the function that applies `onError`. It rethrows all errors except ApiError, such as the reason of the caller's signal. */
 function createFallback(onError: NonNullable<ClientOptions['onError']>) {
   const logged = new Set<string>()
-  return (error: unknown, ask: Ask): Decision => {
+  function warned(error: unknown): void {
+    const { code, status, message } = error as ApiError
+    const kind = `${code} ${status}`
+    const rule = typeof onError === 'string' ? `onError: ${onError}; ` : ''
+    if (!logged.has(kind)) console.warn(`sluice: ${message} (${rule}logged once)`)
+    logged.add(kind)
+  }
+  function fallback(error: unknown, ask: Ask): Decision {
     if (!(error instanceof ApiError) || onError === 'throw') throw error
     if (typeof onError === 'function') {
       const answer = onError(error, ask)
       return typeof answer === 'string' ? withoutApi(answer) : answer
     }
-    const kind = `${error.code} ${error.status}`
-    if (!logged.has(kind))
-      console.warn(`sluice: ${error.message} (onError: ${onError}; logged once)`)
-    logged.add(kind)
+    warned(error)
     const isInvalid = 'request' in ask && [400, 413, 422].includes(error.status ?? 0)
     return withoutApi(isInvalid ? 'deny' : onError)
   }
+  return { fallback, warned }
 }
 
 const withoutApi = (answer: 'allow' | 'deny'): Decision => ({

@@ -1,22 +1,20 @@
 /** Decides limits by their names and keys, without a request. */
-import type { Decision, LimitState, LimitStatus } from '../core/base/decision.ts'
-import { type ConfigProblem, messageOf } from '../core/base/errors.ts'
-import { canonical } from '../core/base/part.ts'
+import type { Decision, LimitStatus } from '../core/base/decision.ts'
+import type { ConfigProblem } from '../core/base/errors.ts'
 import { keepNothing, sharing } from '../core/base/runtime.ts'
-import { show } from '../core/base/show.ts'
-import { MAX_UNITS } from '../core/base/units.ts'
 import { variablesFor } from '../core/base/variables.ts'
 import type { Soon } from '../core/base/when-known.ts'
 import { answer } from '../core/decide/decide.ts'
 import type { Engine } from '../core/decide/engine.ts'
-import { binds } from '../core/decide/limit.ts'
-import type { Match } from '../core/decide/matched.ts'
+import { type Match, twice } from '../core/decide/matched.ts'
 import { observe } from '../core/decide/observed.ts'
 import { operate, orThrow, refund } from '../core/decide/operate.ts'
 import type { LimiterParts, Outcome } from '../core/decide/question.ts'
 import { type Kept, settle } from '../core/decide/settle.ts'
 import type { KeyValues } from '../core/program/explicit-key.ts'
 import { decisionFields } from '../core/respond/response.ts'
+import { Answered } from './answered.ts'
+import { checkCost, checkKey, wrong } from './check.ts'
 
 export type { KeyValue, KeyValues } from '../core/program/explicit-key.ts'
 
@@ -61,6 +59,8 @@ export type LimitKey<Name extends string = string> = readonly [name: Name, key: 
 export interface RefundOptions extends LimitRuntime {
   /** Units to return. Defaults to the cost of the limit, which is 1. */
   cost?: number | undefined
+  /** The plan of the charge. */
+  plan?: string | undefined
   /** `decidedAt` of the decision: units that have expired since then are not returned. Defaults to now. */
   decidedAt?: number | undefined
   /** `slot` of the decision, to release slots of a `concurrency` limit. */
@@ -182,7 +182,8 @@ export class Door implements Limits {
     const policies: Match[] = []
     for (const [name, key] of asked)
       policies.push(await this.#matchOf(call, name, key, options, env))
-    checkOnce(call, policies)
+    const repeated = twice(policies)
+    if (repeated) throw wrong(call, repeated)
     const parts = this.#engine.partsOf(env)
     const matched = { policies }
     const outcome = await answer({ matched, mode, settlesAll: mode === 'take' }, parts, {
@@ -210,14 +211,7 @@ function formOf([one, second, third]: unknown[]): [readonly LimitKey[], LimitOpt
 }
 
 /** A class, so that a decision makes no function that is not called. */
-class DecidedLimits implements LimitDecision {
-  declare readonly allowed: boolean
-  declare readonly reason: Decision['reason']
-  declare readonly retryAfterMs: number | null
-  declare readonly limits: LimitState[]
-  readonly limit: number
-  readonly remaining: number
-  readonly resetAfterMs: number
+class DecidedLimits extends Answered implements LimitDecision {
   readonly #outcome: Outcome
   readonly #parts: LimiterParts
   readonly #engine: Engine
@@ -231,14 +225,7 @@ class DecidedLimits implements LimitDecision {
     engine: Engine,
     waitUntil: (promise: Promise<unknown>) => void,
   ) {
-    Object.assign(this, outcome.decision)
-    const binding = this.limits.reduce<LimitState | undefined>(
-      (one, other) => (one && binds(one, other) ? one : other),
-      undefined,
-    )
-    this.limit = binding?.limit ?? Math.min(...matches.map(({ policy }) => policy.limit))
-    this.remaining = binding?.remaining ?? 0
-    this.resetAfterMs = binding?.resetAfterMs ?? 0
+    super(outcome.decision, () => Math.min(...matches.map(({ policy }) => policy.limit)))
     this.#outcome = outcome
     this.#parts = parts
     this.#engine = engine
@@ -262,41 +249,5 @@ class DecidedLimits implements LimitDecision {
 
   fields(): Record<string, string> {
     return decisionFields(this.#outcome.decision, this.#engine.config)
-  }
-}
-
-const wrong = (call: string, problem: ConfigProblem) =>
-  new TypeError(`${call}: ${problem.path}: ${messageOf(problem)}`)
-
-/** Callers without types may send anything, and all objects have one text. */
-function checkKey(call: string, key: unknown): void {
-  const values: unknown[] = Array.isArray(key) ? key : [key]
-  const isKey = values.every(
-    (one) => typeof one === 'string' || Number.isSafeInteger(one) || (one === null && one !== key),
-  )
-  if (isKey && values.length > 0 && values.length <= 16) return
-  const expected = 'a text, a whole number, or a list of 1 to 16 of them'
-  throw wrong(call, { path: 'key', expected, got: show(key) })
-}
-
-function checkCost(call: string, cost: number | undefined): void {
-  if (cost === undefined) return
-  if (Number.isSafeInteger(cost) && cost >= 0 && cost <= MAX_UNITS) return
-  const expected = `a whole number from 0 to ${MAX_UNITS}`
-  throw wrong(call, { path: 'cost', expected, got: show(cost) })
-}
-
-/** A quota that is charged twice in one call would have two decisions. */
-function checkOnce(call: string, matches: Match[]): void {
-  if (matches.length < 2) return
-  const seen = new Set<string>()
-  for (const { policy, partitionKey } of matches) {
-    const quota = `${policy.name} ${canonical(partitionKey)}`
-    if (!seen.has(quota)) {
-      seen.add(quota)
-      continue
-    }
-    const expected = 'each limit and key once (charge more units with cost)'
-    throw wrong(call, { path: 'limits', expected, got: `"${policy.name}" twice with one key` })
   }
 }

@@ -155,6 +155,7 @@ describe('The bodies on both pages', () => {
     method,
   }: Call): [body: SchemaName | undefined, answer: SchemaName | undefined] => {
     if (url.endsWith('/decide')) return ['Ask', 'Decision']
+    if (url.endsWith('/settle')) return ['Settlement', 'LimitStatus']
     if (url.endsWith('/refund')) return ['Refund', 'LimitStatus']
     if (url.endsWith('/try')) return ['Try', 'Trial']
     if (/\/(policies|stats|metrics)$/.test(url)) return [undefined, undefined]

@@ -14,7 +14,7 @@ test('A plain JavaScript program on Node 20 calls the decision API with sluice/c
 const [url, token] = process.argv.slice(2)
 const api = createClient({ url, token, onError: 'throw', deadlineMs: 30_000 })
 const decisions = []
-for (let sent = 0; sent < 11; sent++) decisions.push(await api.decide({ policy: 'ten', key: 'ann' }))
+for (let sent = 0; sent < 11; sent++) decisions.push(await api.limit('ten', 'ann'))
 console.log(JSON.stringify({ node: process.versions.node, decisions }))
 `,
     },

@@ -29,6 +29,7 @@ export const examples = {
   asks: [{ policy: 'per-user', key: ['user-7'], mode: 'peek' }, { request }],
   allowed,
   refund: { policy: 'per-user', key: 'user-7', cost: 1, decidedAt: 1_795_176_000_400 },
+  settlement: { policy: 'per-user', key: 'user-7', used: 0, decision: allowed },
   target: { key: 'user-7' },
   ban: { key: 'user-7', for: '1h' },
   override: { limit: 5000, for: '30d' },

@@ -210,6 +210,25 @@ export const paths = {
       },
     },
   },
+  '/settle': {
+    post: {
+      operationId: 'settle',
+      summary: 'Settle a charge',
+      description:
+        'Returns the units of a decision that were not used, or charges those that were used beyond it, and releases its slots. Accepts one charge, or a list of up to 100.',
+      ...by('api', 'operate'),
+      ...idempotencyKey,
+      requestBody: body(oneOrMany('Settlement'), { example: examples.settlement }),
+      responses: {
+        200: {
+          description: 'The status of the limits that have changed.',
+          headers: replayed,
+          content: json(oneOrMany('LimitStatus')),
+        },
+        ...answers(400, 401, 403, 404, 405, 413, 422, 429, 503),
+      },
+    },
+  },
   '/auth': forwardAuth('auth', 'Decide a request for a reverse proxy', forwarded, {
     ...limited,
     ...denied,

@@ -20,6 +20,7 @@ export const schemas = {
   KeyValues: api.keyValues,
   Ask: api.ask,
   Refund: api.refund,
+  Settlement: api.settle,
   Target: api.targetBody,
   Ban: api.banBody,
   Override: api.overrideBody,
@@ -39,7 +40,13 @@ export const schemas = {
 export type SchemaName = keyof typeof schemas
 export const ref = (name: SchemaName) => ({ $ref: `#/components/schemas/${name}` })
 
-const requestField = 'The request. All policies that apply to it are used.'
+const about = {
+  policy: 'The name of a policy. Send either policy and key, or limits, or request.',
+  key: "The values of the policy's key, in the order of its parts.",
+  limits: 'Several policies, each with its key. All are charged, or none.',
+  plan: 'The plan of the client, if the policy has plans.',
+  request: 'The request. All policies that apply to it are used.',
+}
 const target = {
   key: "The values of the policy's key. Send one of key, subject and request.",
   subject:
@@ -60,22 +67,21 @@ const fields: Partial<Record<SchemaName, Record<string, string>>> = {
     colo: 'The IATA code of the data center.',
   },
   Ask: {
-    policy: 'The name of a policy. Send either policy and key, or request.',
-    key: "The values of the policy's key, in the order of its parts.",
-    plan: 'The plan of the client, if the policy has plans.',
-    request: requestField,
+    ...about,
     cost: 'The units to charge. Defaults to the cost by the policy.',
     mode: 'take charges the cost, peek charges nothing. Defaults to take.',
     waitMs: 'The longest time for which the call may wait for its turn, in ms. Defaults to 500.',
   },
   Refund: {
-    policy: 'The name of a policy. Send either policy and key, or request.',
-    key: "The values of the policy's key, in the order of its parts.",
-    plan: 'The plan of the client, if the policy has plans.',
-    request: requestField,
+    ...about,
     cost: 'The units to refund. Defaults to the cost by the policy.',
     decidedAt: 'decidedAt of the decision.',
     slot: 'slot of the decision.',
+  },
+  Settlement: {
+    ...about,
+    used: 'The units that each limit keeps. More than its charge are charged, and never refused. Defaults to the charge.',
+    decision: 'The decision, as it was answered.',
   },
   Target: target,
   Ban: { ...target, for: 'The duration of the ban, such as 1h, or whole milliseconds.' },

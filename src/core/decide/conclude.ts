@@ -36,7 +36,7 @@ function chargesOf(
   for (let index = 0; index < limits.length; index += 1) {
     const limit = limits[index]!
     const charge =
-      limit.cost > 0 && (isEach || limit.policy.settles)
+      isEach || (limit.cost > 0 && limit.policy.settles)
         ? chargeOf(states[index]!, decidedAt)
         : undefined
     if (charge) charges = (charges ?? new Map()).set(limit, charge)

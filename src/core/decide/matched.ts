@@ -1,7 +1,8 @@
 /** What the engine decides: policies, each with a key and a cost. HTTP makes them from a request. */
 import { calendar, type Period } from '../base/calendar.ts'
 import type { Denied, Lacking } from '../base/decision.ts'
-import type { Part } from '../base/part.ts'
+import type { ConfigProblem } from '../base/errors.ts'
+import { canonical, type Part } from '../base/part.ts'
 import type { Policy } from '../config/parse.ts'
 import type { Condition } from '../config/schema/condition.ts'
 
@@ -60,4 +61,19 @@ function periodOf(of: Calendar): (now: number) => Period {
   const made = calendar(of.unit, of.timeZone)
   calendars.set(of, made)
   return made
+}
+
+/** A quota that is charged twice in one call would have two decisions. */
+export function twice(matches: Match[]): ConfigProblem | undefined {
+  if (matches.length < 2) return undefined
+  const seen = new Set<string>()
+  for (const { policy, partitionKey } of matches) {
+    const quota = `${policy.name} ${canonical(partitionKey)}`
+    if (seen.has(quota)) {
+      const expected = 'each limit and key once (charge more units with cost)'
+      return { path: 'limits', expected, got: `"${policy.name}" twice with one key` }
+    }
+    seen.add(quota)
+  }
+  return undefined
 }

@@ -1,5 +1,5 @@
 /** The operations of the decision API on limits: refunds, peeks, resets and bans. Also the probe of the database for health checks. */
-import type { LimitStatus } from '../base/decision.ts'
+import type { LimitState, LimitStatus } from '../base/decision.ts'
 import { StoreError } from '../base/errors.ts'
 import type { Idempotency, StoreReply, StoreRequest, Terms } from '../connection/store.ts'
 import type { ScriptPart } from '../connection/upstash/part.ts'
@@ -7,7 +7,7 @@ import { operators } from '../connection/upstash/script-text.ts'
 import { limitStates, limitsOf, type PolicyLimit } from './limit.ts'
 import type { Match } from './matched.ts'
 import type { Database, LimiterParts, Question } from './question.ts'
-import { givenBack } from './settle.ts'
+import { type Charges, correctionsOf, givenBack, type Kept } from './settle.ts'
 import type { NameSubject } from './subject.ts'
 
 /** The part of the general script that operations need, apart from peeks. */
@@ -42,6 +42,44 @@ export async function refund(
     questions.map(async ({ matched, slot, decidedAt }) => {
       const limits = await limitsOf(matched.policies, slot, parts)
       return { limits, requests: limits.map((limit) => refundOf(limit, decidedAt)) }
+    }),
+  )
+  return statusesAfter(lists, parts, options)
+}
+
+/** The part of a decision that its charges are settled by. */
+export interface SettledDecision {
+  decidedAt: number
+  slot?: string | undefined
+  limits: (Pick<LimitState, 'policy' | 'allowed' | 'cost'> & { decidedAt?: number | undefined })[]
+}
+
+/** A charge with what was used of it in the end. */
+export interface SettleQuestion extends Pick<Question, 'matched'> {
+  /** The units that each limit keeps. Defaults to the charge. */
+  used?: number | undefined
+  decision: SettledDecision
+}
+
+/** Returns or charges the rest of what decisions have charged, and releases their slots. The statuses have the limits that change. */
+export async function settleEach(
+  questions: SettleQuestion[],
+  parts: LimiterParts,
+  options: OperateOptions,
+): Promise<Statuses | StoreError> {
+  const lists = await Promise.all(
+    questions.map(async ({ matched, used, decision: { decidedAt, slot, limits } }) => {
+      const charges: Charges = new Map()
+      const kept: Kept = new Map()
+      for (const limit of await limitsOf(matched.policies, slot, parts)) {
+        const state = limits.find(({ policy }) => policy === limit.policy.name)
+        if (!state?.allowed) continue
+        const charged = { ...limit, cost: state.cost }
+        charges.set(charged, { decidedAt: state.decidedAt ?? decidedAt })
+        if (used !== undefined) kept.set(charged, used)
+      }
+      const requests = correctionsOf(charges, undefined, kept)
+      return { limits: requests.map((request) => request.limits[0] as PolicyLimit), requests }
     }),
   )
   return statusesAfter(lists, parts, options)

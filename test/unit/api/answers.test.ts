@@ -86,7 +86,7 @@ describe.each([
 ])('answers %s', (state, env: Record<string, string>) => {
   const api = useApi(config, env)
 
-  test.each(['/decide', '/refund'])(
+  test.each(['/decide', '/refund', '/settle'])(
     `The answers of %s match the description ${state}.`,
     async (path) => {
       for (const body of [...requests, ...requests, ...requests, requests, ...wrong]) {

@@ -149,6 +149,7 @@ const path = fc.oneof(
     '/decide',
     '/decide',
     '/refund',
+    '/settle',
     '/auth',
     '/auth/nginx',
     '/auth/envoy/',

@@ -45,7 +45,7 @@ const decide = (request: Request, more: object = {}) =>
     deadlineMs: 25_000, // a slow machine must cause no timeout
     onError: 'throw',
     fetch: async (url, init) => api.fetch(url, init as object),
-  }).decide({ request: { ...describeRequest(request, '203.0.113.7'), ...more } })
+  }).decide({ ...describeRequest(request, '203.0.113.7'), ...more })
 
 const pad = 'x'.repeat(9000)
 /** The URLs of the host `pages` are cut within its `..x`. */

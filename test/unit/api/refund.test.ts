@@ -69,3 +69,95 @@ describe('a refund', () => {
     expect(status).toBe(422)
   })
 })
+
+describe('a settlement', () => {
+  const settle = (ask: object, more: object) =>
+    api.call<LimitStatus>('/settle', { ...ask, ...more })
+  const remaining = async (ask: object) =>
+    (await api.decide({ ...ask, mode: 'peek' })).body.limits.map((limit) => limit.remaining)
+
+  test.each([
+    [2, 1, 2],
+    [1, 3, 0],
+    [0, 2, 1],
+    [3, undefined, 0],
+  ])('of %i units that have used %s leaves %i.', async (cost, used, left) => {
+    const ask = request(newIp())
+    const { body: decision } = await api.decide({ ...ask, cost })
+    expect((await settle(ask, { used, decision })).status).toBe(200)
+    expect(await remaining(ask)).toEqual([left])
+  })
+
+  test('charges beyond the limit.', async () => {
+    const ask = request(newIp())
+    const { body: decision } = await api.decide({ ...ask, cost: 3 })
+    await settle(ask, { used: 5, decision })
+    const { body } = await api.decide(ask)
+    expect(body).toMatchObject({ allowed: false, limits: [{ remaining: 0 }] })
+  })
+
+  test('changes only the limits that were charged.', async () => {
+    const ask = request(newIp(), '/ghost')
+    await api.decide(ask)
+    const { body: decision } = await api.decide(ask) // above the shadow limit, which charges nothing
+    expect((await settle(ask, { used: 0, decision })).body.limits).toEqual([])
+    expect(await remaining(ask)).toEqual([0])
+  })
+
+  test('returns nothing to a later window, and releases a slot.', async () => {
+    const [ip, ask] = [newIp(), request(newIp())]
+    const { body } = await api.decide({ ...ask, cost: 3 })
+    await settle(ask, { used: 0, decision: { ...body, decidedAt: body.decidedAt! - 3_600_000 } })
+    expect(await remaining(ask)).toEqual([0])
+    const slow = request(ip, '/slow')
+    const { body: decision } = await api.decide(slow)
+    await settle(slow, { decision })
+    expect(await remaining(slow)).toEqual([2])
+  })
+
+  test('of several limits has each of them, and a repetition with an Idempotency-Key changes nothing.', async () => {
+    const limits = [newIp(), newIp()].map((ip) => ['per-ip', ip])
+    const { body: decision } = await api.decide({ limits, cost: 3 })
+    expect(decision.allowed).toBe(true)
+    const options = { headers: { 'Idempotency-Key': 'settled' } }
+    for (const _ of [1, 2]) {
+      const { body } = await api.call<LimitStatus>(
+        '/settle',
+        { limits, used: 1, decision },
+        options,
+      )
+      expect(body.limits).toMatchObject([{ remaining: 2 }])
+    }
+    for (const [policy, key] of limits) expect(await remaining({ policy, key })).toEqual([2])
+  })
+
+  test.each([
+    ['no decision', {}, 'decision'],
+    ['a decision that was not answered', { decision: { allowed: true } }, 'decision'],
+    ['used units that are no whole number', { used: 0.5 }, 'used'],
+  ])('with %s is refused with 422.', async (_, more, path) => {
+    const decision = { decidedAt: 1, limits: [] }
+    const body = { ...request(newIp()), ...(path === 'used' && { decision }), ...more }
+    const { status, body: answer } = await api.call<{ errors: { path: string }[] }>('/settle', body)
+    expect([status, answer.errors[0]!.path.startsWith(path)]).toEqual([422, true])
+  })
+})
+
+test('Limits are all charged, or none, in one answer with the fields of a response.', async () => {
+  const [ip, other] = [newIp(), newIp()]
+  const limits = [
+    ['per-ip', ip],
+    ['by-host', 'a.example'],
+  ]
+  await api.decide({ policy: 'per-ip', key: ip, cost: 2 })
+  const both = await api.decide({ limits, cost: 2 })
+  expect([both.status, both.body.reason]).toEqual([429, 'limited'])
+  expect(both.headers.get('ratelimit')).toContain('"per-ip";r=1')
+  const more = await api.decide({ limits: [limits[1], ['per-ip', other]] })
+  expect([more.status, more.body.limits.map(({ remaining }) => remaining)]).toEqual([200, [2, 2]])
+  const twice = await api.call<{ detail: string }>('/decide', { limits: [limits[0], limits[0]] })
+  expect([twice.status, twice.body.detail]).toEqual([
+    422,
+    'limits: expected each limit and key once (charge more units with cost), got "per-ip" twice with one key',
+  ])
+})

@@ -83,15 +83,31 @@ describe('an invalid body', () => {
       'no fields',
       {},
       [
-        'policy: the name of a policy (or send request instead of policy and key), got nothing',
+        'policy: the name of a policy (or send limits or request instead of policy and key), got nothing',
         'key: a text of up to 1024 characters, a number, or a list of them, got nothing',
       ],
     ],
     [
       'policy and request',
       { policy: 'a', key: 'x', request: { url: 'http://a' } },
-      ['request: nothing (send policy or request, not both), got {"url":"http://a"}'],
+      ['request: nothing (send only one of policy, limits and request), got {"url":"http://a"}'],
     ],
+    [
+      'limits and a key',
+      { limits: [['a', 'x']], key: 'x' },
+      ['key: nothing (each limit has its key), got "x"'],
+    ],
+    [
+      'limits without a key and without a name',
+      { limits: [['a'], ['', 'x'], 'a', ['a', 'x', 'y']] },
+      [
+        'limits[0][1]: a text of up to 1024 characters, a number, or a list of them, got nothing',
+        'limits[1][0]: the name of a policy, got ""',
+        'limits[2]: ["the name of a policy", a key], got "a"',
+        'limits[3][2]: ["the name of a policy", a key], got "y"',
+      ],
+    ],
+    ['no limits', { limits: [] }, ['limits: 1 to 100 limits, got []']],
     [
       'a key and a plan in addition to a request',
       { request: { url: 'http://a' }, key: 'x', plan: 'pro' },

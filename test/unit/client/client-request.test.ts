@@ -40,16 +40,15 @@ describe('A cost that is not whole units', () => {
     onError: 'allow',
     fetch: () => Promise.reject(new Error('no call')),
   })
-  const ask = { policy: 'p', key: 'k' }
-  const admitted = { allowed: true, decidedAt: 1, limits: [] } as never
-
   test.each([Number.NaN, -1, 1.5, Number.POSITIVE_INFINITY, 2 ** 52, '3' as never, null as never])(
     '%s is an error of the program, for which onError does not answer.',
     async (cost) => {
-      const expected = `expected whole units from 0 to 2^51, got ${cost}`
-      await expect(api.decide({ ...ask, cost })).rejects.toThrow(`cost: ${expected}`)
-      await expect(api.peek([ask, { ...ask, cost }])).rejects.toThrow(`[1].cost: ${expected}`)
-      await expect(api.refund(ask, admitted, { cost })).rejects.toThrow(`cost: ${expected}`)
+      const expected = 'cost: expected a whole number from 0 to 2251799813685248, got '
+      await expect(api.limit('p', 'k', { cost })).rejects.toThrow(`limit: ${expected}`)
+      await expect(api.peek([['p', 'k']], { cost })).rejects.toThrow(`peek: ${expected}`)
+      await expect(api.refund('p', 'k', { cost })).rejects.toThrow(`refund: ${expected}`)
+      const url = 'https://www.example.com/'
+      await expect(api.decide({ url }, { cost })).rejects.toThrow(`decide: ${expected}`)
     },
   )
 })

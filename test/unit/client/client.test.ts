@@ -1,11 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import {
-  type Ask,
-  type ClientOptions,
-  createClient,
-  describeRequest,
-} from '../../../src/client/client.ts'
-import { API_TOKEN, API_URL, useApi } from '../../support/api-stack.ts'
+import { type ClientOptions, createClient, describeRequest } from '../../../src/client/client.ts'
+import { API_TOKEN, API_URL, OPERATE, useApi } from '../../support/api-stack.ts'
 
 describe('a client of the decision API', () => {
   const user = { window: '1h', match: { path: '/never' }, key: 'header:x-user' } as const
@@ -13,11 +8,12 @@ describe('a client of the decision API', () => {
     {
       policies: [
         { ...user, name: 'per-user', limit: 5 },
+        { ...user, name: 'everyone', limit: 3, key: 'global' },
         { ...user, name: 'slots', algorithm: 'concurrency', limit: 2, window: '1m' },
         { name: 'login', limit: 2, window: '1h', match: { path: '/login', method: 'POST' } },
       ],
     },
-    { SLUICE_API_TOKEN: `${API_TOKEN}, another-token-of-the-api` },
+    { SLUICE_API_TOKEN: `${API_TOKEN}, another-token-of-the-api, ${OPERATE}` },
   )
   const client = (options: Partial<ClientOptions> = {}) =>
     createClient({
@@ -29,112 +25,170 @@ describe('a client of the decision API', () => {
       ...options,
     })
   let users = 0
-  const newAsk = (more: Partial<Ask> = {}): Ask =>
-    ({ policy: 'per-user', key: `user-${++users}`, ...more }) as Ask
+  const newUser = () => `user-${++users}`
 
   test('The client decides and charges until the limit, then says when to retry.', async () => {
-    const api = client()
-    const ask = newAsk({ cost: 3 })
-    expect(await api.decide(ask)).toMatchObject({ allowed: true, limits: [{ remaining: 2 }] })
-    const refused = await api.decide(ask)
-    expect(refused).toMatchObject({ allowed: false, reason: 'limited', limits: [{ remaining: 2 }] })
+    const [quota, key] = [client(), newUser()]
+    const first = await quota.limit('per-user', key, { cost: 3 })
+    expect(first).toMatchObject({ allowed: true, limit: 5, remaining: 2, limits: [{ cost: 3 }] })
+    const refused = await quota.limit('per-user', key, { cost: 3 })
+    expect(refused).toMatchObject({ allowed: false, reason: 'limited', remaining: 2 })
     expect(refused.retryAfterMs).toBeGreaterThan(0)
+    expect(refused.resetAfterMs).toBeGreaterThanOrEqual(refused.retryAfterMs!)
+  })
+
+  test('A decision has the fields of a response.', async () => {
+    const fields = (await client().limit('per-user', newUser())).fields()
+    expect(fields).toEqual({
+      'RateLimit-Policy': '"per-user";q=5;w=3600',
+      RateLimit: expect.stringMatching(/^"per-user";r=4;t=\d+$/),
+    })
   })
 
   test('A peek charges nothing.', async () => {
-    const ask = newAsk()
+    const key = newUser()
     for (let i = 0; i < 3; i++) {
-      expect((await client().peek(ask)).limits[0]!.remaining).toBe(5)
+      expect((await client().peek('per-user', key)).remaining).toBe(5)
     }
   })
 
-  test('A list is decided in its order.', async () => {
-    const [a, b] = [newAsk(), newAsk({ cost: 9 })]
-    const decisions = await client().decide([a, b, a])
-    expect(decisions.map(({ allowed }) => allowed)).toEqual([true, false, true])
-    expect(decisions[2]!.limits[0]!.remaining).toBe(3)
+  test('Several limits are all charged, or none.', async () => {
+    const [quota, key] = [client(), newUser()]
+    const both = [
+      ['per-user', key],
+      ['everyone', 'global'],
+    ] as const
+    expect(await quota.limit(both, { cost: 2 })).toMatchObject({ allowed: true, remaining: 1 })
+    expect(await quota.limit(both, { cost: 2 })).toMatchObject({ allowed: false, limit: 3 })
+    expect((await quota.peek('per-user', key)).remaining).toBe(3)
   })
 
   test('A request is decided by the policies that apply to it.', async () => {
     const request = new Request('https://www.example.com//LOGIN/', { method: 'POST' })
-    const ask = { request: describeRequest(request, '198.51.100.1') }
-    const answers = [
-      await client().decide(ask),
-      await client().decide(ask),
-      await client().decide(ask),
-    ]
-    expect(answers.map(({ allowed }) => allowed)).toEqual([true, true, false])
+    const described = describeRequest(request, '198.51.100.1')
+    const answers = []
+    for (const mode of ['peek', 'take', 'take', 'take'] as const)
+      answers.push(await client().decide(described, { mode }))
+    expect(answers.map(({ allowed }) => allowed)).toEqual([true, true, true, false])
     expect(answers[0]!.limits.map(({ policy }) => policy)).toEqual(['login'])
+    await answers[1]!.settle({ cost: 0 })
+    expect((await client().decide(described)).allowed).toBe(true)
   })
 
-  test('A refund returns some or all of the charge.', async () => {
-    const api = client()
-    const ask = newAsk({ cost: 4 })
-    const decision = await api.decide(ask)
-    expect((await api.refund(ask, decision, { cost: 3 }))!.limits[0]!.remaining).toBe(4)
-    const whole = newAsk({ cost: 4 })
-    const status = await api.refund(whole, await api.decide(whole))
-    expect(status!.limits[0]!.remaining).toBe(5)
+  test.each([
+    [4, 1, 4],
+    [1, 4, 1],
+    [0, 2, 3],
+    [3, undefined, 2],
+  ])('A charge of %i that has used %s leaves %i units.', async (cost, used, left) => {
+    const [quota, key] = [client(), newUser()]
+    const charge = await quota.limit('per-user', key, { cost })
+    for (const again of [used, 5]) await charge.settle(again === undefined ? {} : { cost: again })
+    expect((await quota.peek('per-user', key)).remaining).toBe(used === undefined ? 0 : left)
   })
 
-  test('A slot is held until it is released.', async () => {
-    const api = client()
-    const ask = newAsk({ policy: 'slots' } as never)
-    const first = await api.decide(ask)
+  test('A charge of several limits is settled for each of them.', async () => {
+    const [quota, ann, ben] = [client(), newUser(), newUser()]
+    const charge = await quota.limit(
+      [
+        ['per-user', [ann]],
+        ['per-user', ben],
+      ],
+      { cost: 5 },
+    )
+    await charge.settle({ cost: 2 })
+    for (const key of [ann, ben]) expect((await quota.peek('per-user', key)).remaining).toBe(3)
+  })
+
+  test('A refund returns units, and a reset with a token for operators all of them.', async () => {
+    const [quota, key] = [client(), newUser()]
+    const { decidedAt } = await quota.limit('per-user', key, { cost: 4 })
+    const refunded = await quota.refund('per-user', key, { cost: 3, decidedAt })
+    expect(refunded.limits[0]!.remaining).toBe(4)
+    await expect(quota.reset('per-user', key)).rejects.toMatchObject({ status: 403 })
+    const status = await client({ token: OPERATE }).reset('per-user', key)
+    expect(status.limits[0]!.remaining).toBe(5)
+  })
+
+  test('A slot is held until it is settled.', async () => {
+    const [quota, key] = [client(), newUser()]
+    const first = await quota.limit('slots', key)
     expect(first.slot).toMatch(/./)
-    await api.decide(ask)
-    expect((await api.decide(ask)).allowed).toBe(false)
-    await api.refund(ask, first)
-    expect((await api.decide(ask)).allowed).toBe(true)
+    await quota.limit('slots', key)
+    expect((await quota.limit('slots', key)).allowed).toBe(false)
+    await first.settle()
+    expect((await quota.limit('slots', key)).allowed).toBe(true)
   })
 
   test('A repeated call with an idempotency key is charged once.', async () => {
-    const api = client()
-    const ask = newAsk({ cost: 2 })
-    const options = { idempotencyKey: `order-${users}` }
-    const decisions = [await api.decide(ask, options), await api.decide(ask, options)]
-    expect(decisions.map(({ limits }) => limits[0]!.remaining)).toEqual([3, 3])
-    expect((await api.peek(ask)).limits[0]!.remaining).toBe(3)
-    await expect(api.decide(newAsk(), options)).rejects.toMatchObject({ status: 422 })
+    const [quota, key] = [client(), newUser()]
+    const options = { cost: 2, idempotencyKey: `order-${users}` }
+    const decisions = [
+      await quota.limit('per-user', key, options),
+      await quota.limit('per-user', key, options),
+    ]
+    expect(decisions.map(({ remaining }) => remaining)).toEqual([3, 3])
+    expect((await quota.peek('per-user', key)).remaining).toBe(3)
+    const other = quota.limit('per-user', newUser(), options)
+    await expect(other).rejects.toMatchObject({ name: 'ApiError', status: 422 })
   })
 
   test('A wrong token is refused with 401.', async () => {
     const wrong = client({ token: 'a-token-of-nobody' })
-    await expect(wrong.decide(newAsk())).rejects.toMatchObject({ code: 'refused', status: 401 })
+    const call = wrong.limit('per-user', newUser())
+    await expect(call).rejects.toMatchObject({ code: 'refused', status: 401 })
   })
 
-  test('The error names the wrong field of the body.', async () => {
-    const error = await client()
-      .decide([newAsk(), { policy: 'none', key: 'x' }])
-      .catch((e) => e)
-    expect(error.problem.errors).toMatchObject([{ path: '[1].policy' }])
+  test.each<[string, (quota: ReturnType<typeof client>) => Promise<unknown>, string]>([
+    [
+      'a name',
+      (quota) => quota.limit('none', 'x'),
+      'limit: policy: expected the name of a policy, got "none"',
+    ],
+    [
+      'a name in a list',
+      (quota) => quota.peek([['none', 'x']]),
+      'peek: policy: expected the name of a policy, got "none"',
+    ],
+    [
+      'no key',
+      (quota) => quota.limit('login', undefined as never),
+      'limit: key: expected a text, a whole number, or a list of 1 to 16 of them, got nothing',
+    ],
+    [
+      'a key that the policy cannot count',
+      (quota) => quota.limit('login', 'ann'),
+      'limit: key: expected an IP address',
+    ],
+    [
+      'a plan',
+      (quota) => quota.limit('login', '192.0.2.1', { plan: 'gold' }),
+      'limit: plan: expected nothing (the policy has no plans)',
+    ],
+    [
+      'a quota twice',
+      (quota) =>
+        quota.limit([
+          ['per-user', 'ann'],
+          ['per-user', 'Ann'],
+        ]),
+      'limit: limits: expected each limit and key once (charge more units with cost)',
+    ],
+    ['no limits', (quota) => quota.limit([]), 'limit: limits: expected 1 to 100 limits'],
+    [
+      'a refund',
+      (quota) => quota.refund('login', 'ann', { cost: 1 }),
+      'refund: key: expected an IP address',
+    ],
+  ])('A mistake is a TypeError, whatever onError is: %s.', async (_, call, message) => {
+    const error = await call(client({ onError: 'allow' })).catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(TypeError)
+    expect((error as Error).message).toContain(message)
   })
 
-  test('Lists of any length with keys of any length are decided in their order.', async () => {
-    const same = newAsk({ cost: 2 })
-    const long = Array.from({ length: 150 }, (_, n) => newAsk({ key: `${n}${'€'.repeat(2000)}` }))
-    const asks = [same, ...long, same, same]
-    const options = { idempotencyKey: 'a-long-list' }
-    const decisions = await client().decide(asks, options)
-    expect(decisions).toHaveLength(asks.length)
-    expect(decisions.map(({ reason }) => reason)).toEqual([
-      ...Array(152).fill('within-limit'),
-      'limited',
-    ])
-    expect(await client().decide(asks, options)).toEqual(decisions)
-  })
-
-  test('A list of 101 asks is decided in two calls.', async () => {
-    const asks = Array.from({ length: 101 }, () => newAsk())
-    const decisions = await client()
-      .decide(asks)
-      .catch((error) => [error])
-    expect(decisions).toHaveLength(101)
-  })
-
-  test('Keys of any length and number keys are decided.', async () => {
-    for (const key of ['x'.repeat(5000), 2 ** 70, -0.5, Number.NaN, Number.POSITIVE_INFINITY]) {
-      expect((await client().decide({ policy: 'per-user', key })).reason).toBe('within-limit')
-    }
+  test('Values of any length are decided; those with the same first 1024 characters share a quota.', async () => {
+    const key = `${newUser()}${'€'.repeat(5000)}`
+    expect((await client().limit('per-user', key)).reason).toBe('within-limit')
+    expect((await client().limit('per-user', `${key}x`)).remaining).toBe(3)
   })
 })

@@ -120,6 +120,13 @@ describe('A charge', () => {
     expect((await quota.peek('tokens', 'ann')).remaining).toBe(5)
   })
 
+  test('of 0 units takes what was used, when it is settled.', async () => {
+    const quota = fresh({ tokens })
+    const spend = await quota.limit('tokens', 'ann', { cost: 0 })
+    await spend.settle({ cost: 30 })
+    expect((await quota.peek('tokens', 'ann')).remaining).toBe(70)
+  })
+
   test('is settled once.', async () => {
     const quota = fresh({ tokens })
     const spend = await quota.limit('tokens', 'ann', { cost: 80 })
