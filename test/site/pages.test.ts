@@ -19,7 +19,7 @@ describe('a page of the repository on the site', () => {
   test('A link to a README is a link to its folder, and that of the repository to the first page.', () => {
     expect(textOf('index.md')).toContain('](/docs/)')
     expect(prepared.has('docs/index.md')).toBe(true)
-    expect(textOf('docs/guides/run-it-yourself.md')).toContain('](/packages/upstash-bridge/')
+    expect(textOf('docs/guides/bun.md')).toContain('](/docs/tutorial#')
   })
 
   test('A link to a source file leads to its text on the site.', () => {

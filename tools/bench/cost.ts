@@ -19,7 +19,7 @@ const USAGE = `Measures the commands, bytes and Redis CPU of one decision, for e
   npm run bench:cost -- [options]
 
   --rounds N   rounds of the CPU measurement, 1 to 40 (default 15, about 90 seconds)
-  --write      write the tables to docs/explanation/algorithms.md
+  --write      write the tables to tools/bench/RESULTS.md
   --json FILE  write the results to a file
   --help       show this text`
 
@@ -43,7 +43,7 @@ async function main() {
     console.log(`${text}\n\n${LEGEND}`)
     if (values.write) {
       await writeBetween(
-        new URL('../../docs/explanation/algorithms.md', import.meta.url),
+        new URL('RESULTS.md', import.meta.url),
         'cost',
         text,
       )

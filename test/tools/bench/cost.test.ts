@@ -29,13 +29,13 @@ describe.skipIf(process.env.REDIS_URL)('the cost of a decision', () => {
     ['three limits', { first: 4, admitted: 4, refused: 3, peek: 3 }],
     ['16 requests', { first: 19, admitted: 19, refused: 3, peek: 3 }],
   ])(
-    'Sluice, %s, uses the number of commands in docs/explanation/algorithms.md.',
+    'Sluice, %s, uses the number of commands in tools/bench/RESULTS.md.',
     async (name, commands) => {
       const contender = find(ours, name)
       expect(await countCommands(server, contender)).toEqual(commands)
       const row = `| Sluice | ${contender.algorithm} | ${Object.values(commands).join(' | ')} |`
       expect(
-        await readFile(new URL('../../../docs/explanation/algorithms.md', import.meta.url), 'utf8'),
+        await readFile(new URL('../../../tools/bench/RESULTS.md', import.meta.url), 'utf8'),
       ).toContain(row)
     },
   )
