@@ -42,11 +42,7 @@ async function main() {
     const text = `${about}\n\n${commandsTable(limits)}\n\n${cpuTable(limits, bare)}`
     console.log(`${text}\n\n${LEGEND}`)
     if (values.write) {
-      await writeBetween(
-        new URL('RESULTS.md', import.meta.url),
-        'cost',
-        text,
-      )
+      await writeBetween(new URL('RESULTS.md', import.meta.url), 'cost', text)
     }
     if (values.json) {
       await writeFile(values.json, `${JSON.stringify({ about, bare, limits }, null, 2)}\n`)

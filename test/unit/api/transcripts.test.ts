@@ -4,7 +4,7 @@ import type { ProxyName } from '../../../tools/proxies/binaries.ts'
 import { record } from '../../../tools/proxies/transcript.ts'
 import { findInstalledProxies } from '../../support/proxy-binaries.ts'
 
-const file = new URL('../../../docs/reference/forward-auth.md', import.meta.url)
+const file = new URL('../../../docs/contribute/proxy-transcripts.md', import.meta.url)
 const installed = await findInstalledProxies()
 
 describe.each<ProxyName>(['nginx', 'caddy'])('the transcript of %s in the docs', (name) => {

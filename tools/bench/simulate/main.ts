@@ -21,8 +21,7 @@ Prints billed commands, HTTP calls, exactness and latency.
   --seconds N   seconds of virtual time, 1 to 60 (default 3)
   --masters N   a Redis Cluster of 1 to 1000 masters instead of one database: shows the load of each
                 master, for this world only
-  --write       write the table and the picture to docs/reference/benchmarks.md;
-                with --masters to tools/bench/RESULTS.md
+  --write       write the table to tools/bench/RESULTS.md, and the picture of docs/reference/benchmarks.md
   --help        show this text
 
 Simulates smaller worlds with the same rate per isolate first. A million decisions take one to two minutes.`
@@ -81,9 +80,9 @@ async function simulateWorlds() {
 }
 
 async function writeResults(results: Simulated[]) {
-  const page = new URL('benchmarks.md', docs)
+  const page = new URL('../RESULTS.md', import.meta.url)
   const masters = mastersText(results)
-  if (masters) return writeBetween(new URL('../RESULTS.md', import.meta.url), 'masters', masters)
+  if (masters) return writeBetween(page, 'masters', masters)
   await writeBetween(page, 'simulation', text(results))
   await writeFile(new URL('simulation.svg', docs), picture(results))
 }
