@@ -77,9 +77,16 @@ interface NodeRedis {
 function nodeRedis(client: NodeRedis): Send {
   const typeMapping = {} // replies are texts, whatever the app has set
   if (typeof client.nodeClient === 'function') {
-    return (command, abortSignal) => {
+    return async function inCluster(command, abortSignal): Promise<unknown> {
       const key = command[command[0] === 'get' ? 1 : 3]
-      return client.sendCommand(key, false, command, { abortSignal, typeMapping })
+      try {
+        return await client.sendCommand(key, false, command, { abortSignal, typeMapping })
+      } catch (error) {
+        // The keys of a slot that moves are on two nodes, and nothing has run.
+        if (!/^TRYAGAIN\b/.test((error as Error).message)) throw error
+        await new Promise((resolve) => setTimeout(resolve, TRY_AGAIN_MS))
+        return inCluster(command, abortSignal)
+      }
     }
   }
   if (typeof client.getSentinelNode !== 'function') {
@@ -94,6 +101,9 @@ function nodeRedis(client: NodeRedis): Send {
     }
   }
 }
+
+/** How long a client of `redis` waits while the keys of a call are on two nodes, ms. One of `ioredis` waits by itself. */
+const TRY_AGAIN_MS = 20
 
 /** The error of a call that left the queue of a client of `redis` because of its signal. */
 const ABORTED = 'The command was aborted'

@@ -2,11 +2,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startBridge } from 'sluice-upstash-bridge'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import type { UpstashOptions } from '../../src/core/connection/upstash/upstash.ts'
 import { cluster } from '../../src/features/cluster/index.ts'
 import { concurrency } from '../../src/features/concurrency/index.ts'
 import { createSluice } from '../../src/hosts/app/sluice.ts'
 import { slotOf } from '../../src/stores/cluster/slot.ts'
+import { redis } from '../../src/stores/redis.ts'
 import { masterOf, subjectAt, useCluster } from '../support/cluster.ts'
+import { clusterClients } from '../support/redis-clients.ts'
 import { policy, row, take } from '../support/split-redis.ts'
 import { newSubject } from '../support/subjects.ts'
 import { startNetwork } from './cluster-network.ts'
@@ -30,8 +33,8 @@ interface Made {
 }
 
 /** Sends decisions on three isolates at a fixed rate, for each of the lists of subjects in turn. */
-function startTraffic(perSecond: number, lists: string[][]) {
-  const isolates = [newStore(), newStore(), newStore()]
+function startTraffic(perSecond: number, lists: string[][], change: Partial<UpstashOptions> = {}) {
+  const isolates = [newStore(change), newStore(change), newStore(change)]
   const made: Made[] = []
   const pending = new Set<Promise<unknown>>()
   const start = performance.now()
@@ -84,39 +87,47 @@ async function counted(subject: string) {
   return LIMIT - states[0]![0]!.remaining
 }
 
-test('A slot that moves at 200 decisions a second fails no decision, and no limit is exceeded.', async (context) => {
-  const first = subjectAt(0)
-  const slot = slotOf(first)
-  const moving = [first]
-  while (moving.length < 4) {
-    const subject = newSubject()
-    if (slotOf(subject) === slot) moving.push(subject)
-  }
-  // Alone, and together with a key on another master.
-  const others = moving.map(() => subjectAt(1))
-  const lists = moving.flatMap((one, index) => [[one], [one, others[index]!]])
-  const { admin } = running
-  const traffic = startTraffic(200, lists)
-  await traffic.more(100)
-  for (const [from, to] of [
-    [0, 1],
-    [1, 2],
-  ] as const) {
-    await admin.beginMove(slot, from, to)
-    while (await admin.moveKeys(slot, from, to, 1)) await traffic.more(10)
-    await admin.endMove(slot, to)
-  }
-  await traffic.more(200)
-  await traffic.stop()
-  expect(await admin.ownerOf(slot, 0)).toBe(2)
-  expect(failures(traffic.made)).toEqual([])
-  for (const subject of [...moving, ...others]) {
-    const admitted = count(traffic.made, 'admitted', subject)
-    expect(admitted).toBeLessThanOrEqual(LIMIT)
-    expect(await counted(subject)).toBe(admitted)
-  }
-  await context.annotate(`${traffic.made.length} decisions`)
-})
+test.each([['the bridge', undefined], ...Object.entries(clusterClients)] as const)(
+  'A slot that moves at 200 decisions a second through %s fails no decision, and no limit is exceeded.',
+  async (_, open) => {
+    const client = open?.(running.admin.urls)
+    if (client) {
+      onTestFinished(client.close)
+      await expect.poll(client.isReady).toBe(true)
+    }
+    const first = subjectAt(0)
+    const slot = slotOf(first)
+    const moving = [first]
+    while (moving.length < 4) {
+      const subject = newSubject()
+      if (slotOf(subject) === slot) moving.push(subject)
+    }
+    // Alone, and together with a key on another master.
+    const others = moving.map(() => subjectAt(1))
+    const lists = moving.flatMap((one, index) => [[one], [one, others[index]!]])
+    const { admin } = running
+    const change = client && { send: redis(client.client).connect({}) }
+    const traffic = startTraffic(200, lists, change)
+    await traffic.more(100)
+    for (const [from, to] of [
+      [0, 1],
+      [1, 2],
+    ] as const) {
+      await admin.beginMove(slot, from, to)
+      while (await admin.moveKeys(slot, from, to, 1)) await traffic.more(10)
+      await admin.endMove(slot, to)
+    }
+    await traffic.more(200)
+    await traffic.stop()
+    expect(await admin.ownerOf(slot, 0)).toBe(2)
+    expect(failures(traffic.made)).toEqual([])
+    for (const subject of [...moving, ...others]) {
+      const admitted = count(traffic.made, 'admitted', subject)
+      expect(admitted).toBeLessThanOrEqual(LIMIT)
+      expect(await counted(subject)).toBe(admitted)
+    }
+  },
+)
 
 test.each([
   ['by onStoreError', 'store-error'],

@@ -1,8 +1,11 @@
-/** One schedule on Redis and on a Durable Object: a user who changes the store changes no decision. */
+/** One schedule on Redis, on a Durable Object and through the clients of an app: a user who changes the store changes no decision. */
 import fc from 'fast-check'
-import { expect } from 'vitest'
-import type { Idempotency, StoreReply } from '../../src/core/connection/store.ts'
+import { afterAll, beforeAll, expect } from 'vitest'
+import type { Idempotency, StoreReply, StoreRequest } from '../../src/core/connection/store.ts'
+import { completeRequests } from '../support/complete-limit.ts'
+import { useDatabase } from '../support/database.ts'
 import { law, lawRuns } from '../support/law.ts'
+import { redisClients, storeOf } from '../support/redis-clients.ts'
 import { formatCalls, runOnOracle } from '../support/run-on-oracle.ts'
 import type { Schedule, Shape } from '../support/schedules.ts'
 import { objectsServer, type Server, useServer } from '../support/server.ts'
@@ -11,6 +14,26 @@ import { newSubject } from '../support/subjects.ts'
 
 const redis = useServer()
 const objects = objectsServer()
+const database = useDatabase()
+const servers: Pick<Server, 'decide'>[] = [objects]
+beforeAll(() => {
+  for (const [name, open] of Object.entries(redisClients)) {
+    const { client, close } = open(database.redis.url)
+    closing.push(close)
+    const store = storeOf(client, 10_000, name)
+    servers.push({
+      decide(requests, now, once) {
+        const complete = completeRequests(requests, now ?? Date.now()) as StoreRequest[]
+        const options = { ...(now !== undefined && { now }), ...(once && { idempotency: once }) }
+        return store.decide(complete, options)
+      },
+    })
+  }
+})
+const closing: (() => void)[] = []
+afterAll(() => {
+  for (const close of closing) close()
+})
 
 /** What an idempotency key of a call names: nothing, a new call, or an earlier one, with the same content or with another. */
 type Named = { back: number; isOther: boolean; forMs: number } | null
@@ -30,7 +53,7 @@ const randomNames = (seed: number, calls: number): Named[] =>
 
 /** The decisions of a store, and the calls that it refuses. */
 async function outcomes(
-  server: Server,
+  server: Pick<Server, 'decide'>,
   calls: [...Parameters<Server['decide']>][],
 ): Promise<(StoreReply | string)[]> {
   const all: (StoreReply | string)[] = []
@@ -56,11 +79,14 @@ const areEqual = async (plan: Schedule) => {
     const once: Idempotency = { key: keys[named]!, fingerprint: `call-${content}`, forMs }
     return [calls[content]!.requests, now, once]
   })
-  const [one, other] = await Promise.all([outcomes(redis, sent), outcomes(objects, sent)])
-  one.forEach((reply, index) => {
-    const story = formatCalls(calls.slice(0, index + 1))
-    expectEqual(other[index], reply, `${story}\nwith ${JSON.stringify(names)}`)
-  })
+  const one = await outcomes(redis, sent)
+  const others = await Promise.all(servers.map((server) => outcomes(server, sent)))
+  for (const other of others) {
+    one.forEach((reply, index) => {
+      const story = formatCalls(calls.slice(0, index + 1))
+      expectEqual(other[index], reply, `${story}\nwith ${JSON.stringify(names)}`)
+    })
+  }
   expect(one).toHaveLength(calls.length)
 }
 
@@ -73,7 +99,7 @@ const everything: Shape = {
   plans: 2,
 }
 law(
-  'Redis and a Durable Object give equal decisions, remaining units and waits, whatever is asked of them',
+  'Redis, a Durable Object and Redis through the clients of an app give equal decisions, remaining units and waits, whatever is asked of them',
   areEqual,
   { single: everything, mixed: { ...everything, subjects: 1 } },
   Math.ceil(lawRuns / 8),

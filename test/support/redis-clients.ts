@@ -1,6 +1,6 @@
 /** The clients that an app may have for `sluice/redis`. */
-import { Redis as IoRedis } from 'ioredis'
-import { createClient } from 'redis'
+import { Cluster as IoCluster, Redis as IoRedis } from 'ioredis'
+import { createClient, createCluster, createSentinel } from 'redis'
 import { allParts } from '../../cli/replay/decide/script-parts.ts'
 import { createUpstashStore } from '../../src/core/connection/upstash/upstash.ts'
 import { type RedisClient, redis } from '../../src/stores/redis.ts'
@@ -24,6 +24,43 @@ export const redisClients: Record<string, (url: string) => OpenClient> = {
   },
 }
 
+const hostOf = (url: string) => {
+  const { hostname, port } = new URL(url)
+  return { host: hostname, port: Number(port) }
+}
+
+/** Clients of a Redis Cluster, by the URLs of its nodes. */
+export const clusterClients: Record<string, (urls: string[]) => OpenClient> = {
+  redis(urls) {
+    const client = createCluster({ rootNodes: urls.map((url) => ({ url })) })
+    client
+      .on('error', () => {})
+      .connect()
+      .catch(() => {})
+    return { client, isReady: () => client.isReady, close: () => client.destroy() }
+  },
+  ioredis(urls) {
+    const client = new IoCluster(urls.map(hostOf)).on('error', () => {})
+    return { client, isReady: () => client.status === 'ready', close: () => client.disconnect() }
+  },
+}
+
+/** Clients of the master `main`, by the URLs of its Sentinels. */
+export const sentinelClients: Record<string, (urls: string[]) => OpenClient> = {
+  redis(urls) {
+    const client = createSentinel({ name: 'main', sentinelRootNodes: urls.map(hostOf) })
+    client
+      .on('error', () => {})
+      .connect()
+      .catch(() => {})
+    return { client, isReady: () => client.isReady, close: () => client.destroy() }
+  },
+  ioredis(urls) {
+    const client = new IoRedis({ sentinels: urls.map(hostOf), name: 'main' }).on('error', () => {})
+    return { client, isReady: () => client.status === 'ready', close: () => client.disconnect() }
+  },
+}
+
 /** A store that sends its commands with a client. */
-export const storeOf = (client: RedisClient, deadlineMs = 10_000) =>
-  createUpstashStore({ send: redis(client).connect({}), lua: allParts, deadlineMs })
+export const storeOf = (client: RedisClient, deadlineMs = 10_000, namespace?: string) =>
+  createUpstashStore({ send: redis(client).connect({}), lua: allParts, deadlineMs, namespace })

@@ -5,9 +5,9 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 /**
  * - `pass`: passes everything.
  * - `hold`: accepts connections, and passes nothing until `release`.
- * - `lose-reply`: passes what a client sends, closes the connection instead of passing the answer, and then passes everything.
- * - `lose-call`: closes the connection when a client sends something, and then passes everything.
- * - any other text: answers it instead of Redis, such as `-LOADING …`
+ * - `lose-reply`: passes a script, closes the connection instead of passing its answer, and then passes everything.
+ * - `lose-call`: closes the connection when a client sends a script, and then passes everything.
+ * - any other text: answers it to a script instead of Redis, such as `-LOADING …`
  */
 export type Relay = 'pass' | 'hold' | 'lose-reply' | 'lose-call' | `-${string}`
 
@@ -45,13 +45,16 @@ export async function startRelay(redis: string, { port = 0, does = 'pass' as Rel
       relay.does = 'pass'
       close()
     }
+    let hasScript = false
     socket.on('data', (sent) => {
-      if (relay.does === 'lose-call') lose()
+      hasScript = sent.includes('eval')
+      if (!hasScript) other.write(sent)
+      else if (relay.does === 'lose-call') lose()
       else if (relay.does.startsWith('-')) socket.write(`${relay.does}\r\n`)
       else other.write(sent)
     })
     other.on('data', (answer) => {
-      if (relay.does === 'lose-reply') lose()
+      if (relay.does === 'lose-reply' && hasScript) lose()
       else socket.write(answer)
     })
     if (relay.does === 'hold') socket.pause()

@@ -49,6 +49,12 @@ const splitStore = mutantsOf('src/stores/split/split-store.ts', 'test/unit/store
 export const storeMutants: Mutant[] = [
   ownClient('lets ioredis send a call again', 'socket?.destroyed', 'false', 'redis'),
   ownClient(
+    'lets a client of Sentinels send a call again',
+    'isSent || until.aborted',
+    'until.aborted',
+    'redis',
+  ),
+  ownClient(
     'lets ioredis send a late call',
     'else if (until.aborted) failure',
     'else if (!until) failure',

@@ -1,12 +1,13 @@
 /** `sluice/redis`: the client of the app sends each call once, whatever happens to its connection. */
 import { freePort, startRedis } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { ask, startSentinel } from '../../../packages/upstash-bridge/test/sentinels.ts'
 import { ConfigError } from '../../../src/core/base/errors.ts'
 import type { PolicyOptions } from '../../../src/core/config/options.ts'
 import { createSluice } from '../../../src/hosts/app/sluice.ts'
 import { redis } from '../../../src/stores/redis.ts'
 import { useDatabase } from '../../support/database.ts'
-import { redisClients, storeOf } from '../../support/redis-clients.ts'
+import { redisClients, sentinelClients, storeOf } from '../../support/redis-clients.ts'
 import { type Connection, openConnection } from '../../support/redis-connection.ts'
 import { policy, row, take } from '../../support/split-redis.ts'
 import { newSubject } from '../../support/subjects.ts'
@@ -30,6 +31,15 @@ beforeEach(() => {
 })
 const charge = () => take(row(subject, { terms }))
 
+/** The units that Redis has counted for the subject. */
+async function counted() {
+  const { client, close } = redisClients.redis!(database.redis.url)
+  onTestFinished(close)
+  const peek = { mode: 'peek' as const, limits: [row(subject, { terms })] }
+  const { states } = await storeOf(client).decide([peek])
+  return LIMIT - states[0]![0]!.remaining
+}
+
 describe.each(Object.entries(redisClients))('A client of %s', (name, open) => {
   /** A client behind a relay, once it is connected, and its store. */
   async function behindRelay(deadlineMs?: number) {
@@ -46,14 +56,6 @@ describe.each(Object.entries(redisClients))('A client of %s', (name, open) => {
     const one = open(url)
     onTestFinished(one.close)
     return one
-  }
-
-  /** The units that Redis has counted for the subject. */
-  async function counted() {
-    const other = opened()
-    const peek = { mode: 'peek' as const, limits: [row(subject, { terms })] }
-    const { states } = await storeOf(other.client).decide([peek])
-    return LIMIT - states[0]![0]!.remaining
   }
 
   test('limits requests, and shares their counters with the REST API.', async () => {
@@ -89,22 +91,6 @@ describe.each(Object.entries(redisClients))('A client of %s', (name, open) => {
     await store.decideEach([[charge()], [charge()]])
     expect(await counted()).toBe(6)
   })
-
-  test.each([
-    ['lose-reply', 1],
-    ['lose-call', 0],
-  ] as const)(
-    'does not send a call again after its connection is lost (%s): it is charged %i times.',
-    async (does, times) => {
-      const { relay, store, isReady } = await behindRelay()
-      relay.does = does
-      const deciding = store.decide([charge()])
-      await expect(deciding).rejects.toMatchObject({ code: 'unreachable' })
-      await vi.waitFor(() => expect(isReady()).toBe(true))
-      await store.decide([take(row(newSubject(), { terms }))]) // what was in a queue is sent before it
-      expect(await counted()).toBe(times)
-    },
-  )
 
   test('sends no call after its deadline: one that waits for the first connection is not charged.', async () => {
     const relay = await startRelay(database.redis.url, { does: 'hold' })
@@ -177,6 +163,46 @@ describe.each(Object.entries(redisClients))('A client of %s', (name, open) => {
     onTestFinished(() => second.stop())
     await vi.waitFor(async () => expect((await decide()).reason).not.toBe('store-error'))
   })
+})
+
+/** Clients of one server, and of Sentinels that name it. */
+const servers = Object.entries(redisClients).map(
+  ([name, open]) => [name, 'a server', open] as const,
+)
+const sentinels = Object.entries(sentinelClients).map(
+  ([name, open]) => [name, 'Sentinels', (url: string) => open([url])] as const,
+)
+describe.each([...servers, ...sentinels])('A client of %s for %s', (_, kind, open) => {
+  test.each([
+    ['lose-reply', 1],
+    ['lose-call', 0],
+  ] as const)(
+    'does not send a call again after its connection is lost (%s): it is charged %i times.',
+    async (does, times) => {
+      const relay = await startRelay(database.redis.url)
+      onTestFinished(() => relay.stop())
+      let { url } = relay
+      if (kind === 'Sentinels') {
+        const sentinel = await startSentinel(new URL(url).port, 1, 60_000)
+        onTestFinished(sentinel.stop)
+        url = sentinel.url
+        await vi.waitFor(() => ask(url, 'PING'), { timeout: 10_000 })
+      }
+      const { client, isReady, close } = open(url)
+      onTestFinished(close)
+      await vi.waitFor(() => expect(isReady()).toBe(true), { timeout: 10_000 })
+      const store = storeOf(client)
+      await store.decide([take(row(newSubject(), { terms }))]) // loads the script
+      relay.does = does
+      const deciding = store.decide([charge()])
+      await expect(deciding).rejects.toMatchObject({ code: 'unreachable' })
+      // What is in a queue of the client is sent before this.
+      await vi.waitFor(() => store.decide([take(row(newSubject(), { terms }))]), {
+        timeout: 10_000,
+      })
+      expect(await counted()).toBe(times)
+    },
+  )
 })
 
 test('A client that the app has not connected is named in the error.', async () => {
