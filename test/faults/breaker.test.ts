@@ -11,6 +11,8 @@ import { testNoLeaks } from '../support/no-leaks.ts'
 
 const DEADLINE = 400
 let stack: FaultStack
+/** What the tests with a stack for themselves have written. */
+const outputs: string[] = []
 beforeAll(async () => {
   stack = await startFaultStack()
 })
@@ -32,7 +34,7 @@ async function startBroken(fault: FaultText) {
   await stack.faults.set(fault)
   return { worker, calls: () => arrived() - before }
 }
-const decided = async () => (await stack.get('/x')).headers.has('ratelimit')
+const decided = async (on = stack) => (await on.get('/x')).headers.has('ratelimit')
 const many = (count: number) => repeat(count, () => stack.get('/x'))
 
 /** Ends the fault. */
@@ -103,7 +105,7 @@ test.each<FaultText>(
 })
 
 /** What each report says about the circuit: the probe, the counts and the metrics. */
-async function reports() {
+async function reports(stack: FaultStack) {
   const headers = { authorization: `Bearer ${OPERATE}` }
   const [ready, stats, metrics] = await Promise.all(
     ['ready', 'v1/stats', 'v1/metrics'].map((path) => stack.get(`/_sluice/${path}`, headers)),
@@ -115,20 +117,25 @@ async function reports() {
   ]
 }
 
-test.each([
+test.concurrent.for([
   ['frozen', 1_400],
   ['frozen', 50],
   ['slow', 400],
 ] as const)(
   'While Redis is %s, every report says so from the opening of the circuit until Redis decides again, with a request each %d ms.',
-  async (way, gapMs) => {
+  async ([way, gapMs], { expect, onTestFinished }) => {
+    const stack = await startFaultStack()
+    onTestFinished(async () => {
+      await stack.stop()
+      outputs.push(stack.output())
+    })
     const variables = { SLUICE_OPERATE_TOKEN: OPERATE, OBSERVE: '{}' }
     const policies: JsonConfig['policies'] = [
       { name: 'a', limit: 100_000, window: '1d', match: { path: '/x' } },
     ]
     const worker = await stack.renew({ deadline: DEADLINE, policies }, undefined, variables)
-    await vi.waitFor(async () => expect(await decided()).toBe(true), { timeout: 10_000 })
-    expect(await reports()).toEqual([false, false, false])
+    await vi.waitFor(async () => expect(await decided(stack)).toBe(true), { timeout: 10_000 })
+    expect(await reports(stack)).toEqual([false, false, false])
     const resume = way === 'frozen' ? await freeze(stack.redis.url) : undefined
     if (!resume) await stack.faults.set(`late=${DEADLINE + 300}`)
     try {
@@ -142,15 +149,15 @@ test.each([
       for (const start = performance.now(); performance.now() - start < 4_000; ) {
         void stack.get('/x')
         await sleep(gapMs)
-        expect(await reports()).toEqual([true, true, true])
+        expect(await reports(stack)).toEqual([true, true, true])
       }
     } finally {
       resume?.()
     }
     await stack.faults.set(null)
-    await vi.waitFor(async () => expect(await decided()).toBe(true), { timeout: 10_000 })
-    expect(await reports()).toEqual([false, false, false])
+    await vi.waitFor(async () => expect(await decided(stack)).toBe(true), { timeout: 10_000 })
+    expect(await reports(stack)).toEqual([false, false, false])
   },
 )
 
-testNoLeaks(() => stack)
+testNoLeaks(() => ({ output: () => [stack.output(), ...outputs].join('\n') }))

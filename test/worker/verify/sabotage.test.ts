@@ -275,6 +275,10 @@ test('A route of an app behind the limiter is proven by its path.', async () => 
   expect(toText(findings)).toMatch(/\nNo problem$/)
 })
 
+const onlyAll = { ...config, policies: [policies[0]!] }
+let withoutPath: ReturnType<typeof startStack> | undefined
+afterAll(async () => (await withoutPath)?.stop())
+
 test.each<[string, (path: string) => boolean]>([
   ['//', (path) => path.startsWith('//')],
   ['upper case', (path) => /[A-Z]/.test(path)],
@@ -283,10 +287,10 @@ test.each<[string, (path: string) => boolean]>([
 ])(
   'A server that routes %s past the limiter of a policy without a path is found.',
   async (_, goesAround) => {
-    const own = { ...config, policies: [policies[0]!] }
-    const { url, origin } = await start(own)
+    withoutPath ??= startStack({ config: onlyAll, env: { SLUICE_VERIFY_TOKEN: TOKEN } })
+    const { url, origin } = await withoutPath
     const front = await startFront({ to: (path) => (goesAround(path) ? origin.url : url) })
-    expect(await problemsOf(front, {}, own)).toEqual([
+    expect(await problemsOf(front, {}, onlyAll)).toEqual([
       expect.stringMatching(/^all: \S+ is answered without Sluice, and \/\S* is limited/),
     ])
   },
