@@ -117,7 +117,7 @@ export const waitsMutants: Mutant[] = [
     'void (subjectsOf(limits.filter',
     'laws',
   ),
-  room('a later request passes first', 'if (!first || now', 'if (now', 'laws'),
+  room('a later request passes first', 'if (!first || now', 'if (true || now', 'laws'),
   room(
     'a request keeps the admission that an earlier one needs',
     'if (!isGone) exchange(waiter)',
