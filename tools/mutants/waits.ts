@@ -96,7 +96,7 @@ export const waitsMutants: Mutant[] = [
     'a repeated call ends by a turn as it once was',
     'if (replayed) return mostMs',
     'if (replayed) return ticket.leftMs',
-    'laws',
+    'room',
   ),
   wait(
     'a request that passes wakes no other',
@@ -108,14 +108,14 @@ export const waitsMutants: Mutant[] = [
     'units that come back wake the last one',
     'lines.of(subject).find(',
     'lines.of(subject).findLast(',
-    'laws',
+    'room',
   ),
   wait('a repeated call waits again', 'if (!reply.replayed) {', '{', 'edges'),
   wait(
     'a refund wakes no request',
     'room.wake(subjectsOf(limits.filter',
     'void (subjectsOf(limits.filter',
-    'laws',
+    'room',
   ),
   room('a later request passes first', 'if (!first || now', 'if (true || now', 'laws'),
   room(
