@@ -60,6 +60,8 @@ export default defineConfig({
   outDir: 'dist',
   cacheDir: '.cache/vitepress',
   cleanUrls: true,
+  // The first page would load the pages of all its links.
+  router: { prefetchLinks: false },
   // tools/site/check.ts checks every link of the built pages, with their anchors.
   ignoreDeadLinks: true,
   sitemap: site ? { hostname: site } : undefined,

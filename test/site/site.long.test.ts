@@ -1,11 +1,17 @@
 /** The built site in a real browser. */
 import type { Browser } from 'puppeteer-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { SITE } from '../../tools/site/addresses.ts'
 import { buildSite, builtFiles } from '../../tools/site/build.ts'
 import { brokenLinks, MAX_FIRST_PAGE } from '../../tools/site/check.ts'
 import type { SiteFiles } from '../../tools/site/pages.ts'
 import { type ServedSite, serveSite } from '../../tools/site/serve.ts'
 import { launchBrowser, openPage, textOf, violationsOf, waitUntil } from '../support/browser.ts'
+
+// The sitemap and the cards need an address. The modules above read it when they load.
+vi.hoisted(() => {
+  process.env.SITE_URL = 'https://docs.example.com'
+})
 
 let files: SiteFiles
 let site: ServedSite
@@ -59,6 +65,74 @@ test('The search finds a page without a server.', async () => {
   await page.close()
 })
 
+test.each([
+  ['pricing', 'What it costs'],
+  ['whitelist', 'Exempt clients'],
+  ['timeout', 'deadline'],
+  ['login', 'Throttle logins'],
+])('A search for %s finds %s.', async (word, wanted) => {
+  const { page } = await openPage(browser, `${site.url}/`, { width: 1280 })
+  await page.click('.VPNavBarSearch button')
+  await waitUntil(page, `document.querySelector('.VPLocalSearchBox input')`)
+  await page.type('.VPLocalSearchBox input', word)
+  await waitUntil(page, `document.querySelector('.VPLocalSearchBox .result')`)
+  expect(await textOf(page, '.VPLocalSearchBox .results')).toContain(wanted)
+  await page.close()
+})
+
+test('The copy button copies commands, without prompts and output.', async () => {
+  const { page } = await openPage(browser, `${site.url}/docs/tutorial`, { width: 1280 })
+  const copied = await page.evaluate(`(async () => {
+    let text
+    navigator.clipboard.writeText = async (value) => { text = value }
+    const block = [...document.querySelectorAll('div[class*="language-console"]')]
+      .find((one) => one.textContent.includes('npx sluice init'))
+    block.querySelector('button.copy').click()
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    return text
+  })()`)
+  expect(String(copied).trim().split('\n')).toEqual([
+    'mkdir limiter && cd limiter && npm init -y',
+    'npm install sluice',
+    'npx sluice init',
+  ])
+  await page.close()
+})
+
+test('The sidebar shows the link of the open page, and few others.', async () => {
+  const { page } = await openPage(browser, `${site.url}/docs/reference/linter`, { width: 1280 })
+  const shown = `[...document.querySelectorAll('.VPSidebar a')].filter((link) => link.offsetParent)`
+  await waitUntil(page, `${shown}.some((link) => link.closest('.is-active'))`)
+  expect(await page.evaluate(`${shown}.length`)).toBeLessThanOrEqual(30)
+  const isInView = `(() => {
+    const { top, bottom } = document.querySelector('.VPSidebar .is-link.is-active').getBoundingClientRect()
+    return top >= 0 && bottom <= innerHeight
+  })()`
+  await waitUntil(page, isInView)
+  await page.close()
+})
+
+test('A page that does not exist offers the search and the index.', async () => {
+  const { page } = await openPage(browser, `${site.url}/docs/nothing`, { width: 1280 })
+  await waitUntil(page, `document.querySelector('.not-found')`)
+  expect(await textOf(page, '.not-found')).toContain('All guides and pages')
+  expect(await violationsOf(page)).toEqual([])
+  await page.click('.not-found button')
+  await waitUntil(page, `document.querySelector('.VPLocalSearchBox input')`)
+  await page.close()
+})
+
+test('The site has an index and Markdown of each page for programs, and a sitemap with the address of the site.', () => {
+  const text = (name: string) => new TextDecoder().decode(files.get(name) as Uint8Array)
+  expect(text('llms.txt')).toContain('/docs/guides/throttle-logins.md')
+  expect(text('docs/guides/throttle-logins.md')).toContain('# Throttle logins')
+  expect(text('robots.txt')).toContain(`Sitemap: ${SITE}/sitemap.xml`)
+  expect(text('sitemap.xml')).toContain(`<loc>${SITE}/docs/guides/throttle-logins</loc>`)
+  const page = text('docs/guides/throttle-logins.html')
+  expect(page).toContain('<meta name="description" content="This guide limits how often')
+  expect(page).toContain(`<meta property="og:image" content="${SITE}/card.png">`)
+})
+
 test('The page of the algorithms embeds a playground that has played.', async () => {
   const { page, mistakes } = await openPage(
     browser,
@@ -77,6 +151,7 @@ const shown = [
   '/',
   '/docs/',
   '/docs/tutorial',
+  '/docs/concepts',
   '/docs/reference/configuration',
   '/docs/explanation/algorithms',
   '/docs/playground',
