@@ -8,7 +8,7 @@ const parts = mutantsOf('src/core/config/schema/config-checks.ts', unit)
 const shapes = mutantsOf('src/core/config/schema/shapes.ts', unit)
 const needs = mutantsOf('src/core/config/needs.ts', unit)
 const host = mutantsOf('src/core/config/host.ts', 'test/unit/hosts')
-const policy = mutantsOf('src/core/config/schema/policy.ts', unit)
+const terms = mutantsOf('src/core/config/schema/terms.ts', unit)
 const relations = mutantsOf('src/core/config/schema/policy-checks.ts', unit)
 const entries = mutantsOf('src/core/config/check-entries.ts', unit)
 const plans = mutantsOf('src/features/plans/declaration.ts', unit)
@@ -48,7 +48,7 @@ export const configMutants: Mutant[] = [
     'false ? `sluice:',
     'parse-settings',
   ),
-  whole(
+  parts(
     'accepts a name twice',
     'name !== undefined && names.indexOf(name) < index',
     'name !== undefined && names.indexOf(name) > index',
@@ -71,7 +71,7 @@ export const configMutants: Mutant[] = [
   parts('accepts a feature twice', 'if (names.indexOf(name) < index)', 'if (false)', 'use'),
   host('Next.js takes countOnly', 'countOnly !== undefined', 'false', 'node/next'),
   host('Node takes cost.usage', 'cost.usage !== undefined', 'false', 'node/next'),
-  mutantsOf('src/core/config/schema/config.ts', 'test/unit/features/quota')(
+  mutantsOf('src/core/config/schema/config-checks.ts', 'test/unit/features/quota')(
     'no feature checks the settings',
     'one.check?.(checked, problem)',
     '{}',
@@ -103,25 +103,25 @@ export const configMutants: Mutant[] = [
     '',
     'use',
   ),
-  policy(
+  terms(
     'counts a token bucket by the states of earlier versions',
     "(algorithm === 'token-bucket' ? 'missing-tokens' : algorithm)",
     'algorithm',
     'parse-policies',
   ),
-  policy(
+  terms(
     'gives gcra the burst of a token bucket',
-    'rest.burst ?? (isSpaced ? 1 : limit)',
-    'rest.burst ?? limit',
+    'burst ?? (isSpaced ? 1 : limit)',
+    'burst ?? limit',
     'parse-policies',
   ),
-  policy(
+  terms(
     'refuses requests for slots if there is no answer',
-    "(algorithm === 'concurrency' ? 'allow' : 'local')",
-    "(algorithm === 'concurrency' ? 'deny' : 'local')",
+    "(holdsSlots ? 'allow' : 'local')",
+    "(holdsSlots ? 'deny' : 'local')",
     'parse-policies',
   ),
-  policy(
+  terms(
     'has the same tag for windows that begin at different times',
     'calendar ? timeZone : align)',
     "calendar ? timeZone : '')",

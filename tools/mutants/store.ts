@@ -484,8 +484,8 @@ export const storeMutants: Mutant[] = [
   ),
   breaker(
     'counts as closed when its hold has ended',
-    'opened !== undefined, begin',
-    'holds(opened?.hold, clock()), begin',
+    'isOpen: () => opened !== undefined',
+    'isOpen: () => holds(opened?.hold, clock())',
     'breaker',
   ),
   breaker('a late reply closes the circuit', 'if (isSlow) {', 'if (false) {', 'breaker'),
@@ -569,7 +569,7 @@ export const storeMutants: Mutant[] = [
   deadline(
     'a task that is set while the caller waits is late',
     'timer = setTimeout(due, dueMs - elapsedMs)',
-    '',
+    'timer = setTimeout(due, dueMs)',
     'deadline',
   ),
   deadline('a task that is set after the deadline runs', 'timer = undefined', '', 'deadline'),

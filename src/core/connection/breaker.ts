@@ -32,13 +32,6 @@ export interface BegunCall {
   end: (reply: unknown) => void
 }
 
-export interface Breaker {
-  /** True from the first opening until a call has an answer in time: meanwhile `onStoreError` decides, also while calls are tried. */
-  isOpen(): boolean
-  /** Begins a call. @returns `undefined` if the circuit is open */
-  begin(lists: StoreRequest[][], options: StoreOptions, now: number): BegunCall | undefined
-}
-
 /**
  * Creates a circuit breaker. Five consecutive failures open the circuit: every decision fails at once with `circuit-open`. After one
  * second, one trial call at a time goes to the store. An answer in time closes the circuit. Each isolate has its own breaker.
@@ -47,7 +40,7 @@ export interface Breaker {
  * the next one in time closes the circuit. A timeout does not count if its timer fired late: then the isolate is busy, and the store may
  * be healthy.
  */
-export function createBreaker({ clock = systemClock, onOpen, onClose }: BreakerOptions): Breaker {
+export function createBreaker({ clock = systemClock, onOpen, onClose }: BreakerOptions) {
   let failures = 0
   /** Set while the circuit is open. Without `hold` the store has answered late, and each call goes to it. */
   let opened: { since: number; hold?: Hold | undefined } | undefined
@@ -67,6 +60,7 @@ export function createBreaker({ clock = systemClock, onOpen, onClose }: BreakerO
     }
   }
 
+  /** Begins a call. @returns `undefined` if the circuit is open */
   function begin(
     lists: StoreRequest[][],
     { deadlineMs = DEADLINE_MS, deadline }: StoreOptions,
@@ -114,7 +108,11 @@ export function createBreaker({ clock = systemClock, onOpen, onClose }: BreakerO
     return call
   }
 
-  return { isOpen: () => opened !== undefined, begin }
+  return {
+    /** True from the first opening until a call has an answer in time: meanwhile `onStoreError` decides, also while calls are tried. */
+    isOpen: () => opened !== undefined,
+    begin,
+  }
 }
 
 function isSmall(lists: StoreRequest[][]): boolean {

@@ -1,14 +1,10 @@
 import { isWithin } from '../../core/base/clock.ts'
 
-/** Counts the recently requested units, as a sliding window does: two counters, the older one weighted by its remaining overlap. */
-export interface Demand {
-  add(units: number, now: number): void
-  /** The units within the last span. */
-  recent(now: number): number
-}
-
-/** @param spanMs the length of the window, ms */
-export function createDemand(spanMs: number): Demand {
+/**
+ * Counts the recently requested units, as a sliding window does: two counters, the older one weighted by its remaining overlap.
+ * @param spanMs the length of the window, ms
+ */
+export function createDemand(spanMs: number) {
   let start = Number.NEGATIVE_INFINITY
   let current = 0
   let previous = 0
@@ -22,11 +18,12 @@ export function createDemand(spanMs: number): Demand {
   }
 
   return {
-    add(units, now) {
+    add(units: number, now: number): void {
       roll(now)
       current += units
     },
-    recent(now) {
+    /** The units within the last span. */
+    recent(now: number): number {
       roll(now)
       return current + previous * (1 - (now - start) / spanMs)
     },

@@ -123,22 +123,11 @@ class Span {
   }
 }
 
-/** All times are ms since the epoch. */
-export interface Counters {
-  decided(counted: Counted, now: number): void
-  /** Counts a refusal of a client. */
-  refused(policy: string, subject: string, now: number): void
-  /** @param isOperators true for a call that charges no request */
-  called(call: StoreCall, now: number, isOperators?: boolean): void
-  /** The counts since the last call of this function, or since the first decision. */
-  take(now: number): Counts
-  total(now: number): Counts
-  /** The last ten minutes, oldest first. */
-  slots(now: number): Stats['slots']
-}
-
-/** @param reports true if `take` is called; otherwise its counts are not kept */
-export function createCounters(reports: boolean): Counters {
+/**
+ * All times are ms since the epoch.
+ * @param reports true if `take` is called; otherwise its counts are not kept
+ */
+export function createCounters(reports: boolean) {
   // The clock of a Worker stands at 0 until its first request, so the spans begin with it.
   let total: Span | undefined
   let recent: Span | undefined
@@ -165,24 +154,28 @@ export function createCounters(reports: boolean): Counters {
   }
 
   return {
-    decided(counted, now) {
+    decided(counted: Counted, now: number): void {
       const key = keyOf(counted)
       for (const { series } of spansAt(now)) series.add(key, counted)
       slotAt(now).add(key, counted)
     },
-    refused(policy, subject, now) {
+    /** Counts a refusal of a client. */
+    refused(policy: string, subject: string, now: number): void {
       for (const span of spansAt(now)) span.refuse(policy, subject)
     },
-    called(call, now, isOperators = false) {
+    /** @param isOperators true for a call that charges no request */
+    called(call: StoreCall, now: number, isOperators = false): void {
       for (const span of spansAt(now)) span.call(call, isOperators)
     },
-    take(now) {
+    /** The counts since the last call of this function, or since the first decision. */
+    take(now: number): Counts {
       const counts = (recent ?? new Span(now)).counts(now)
       recent = new Span(now)
       return counts
     },
-    total: (now) => (total ?? new Span(now)).counts(now),
-    slots: (now) =>
+    total: (now: number): Counts => (total ?? new Span(now)).counts(now),
+    /** The last ten minutes, oldest first. */
+    slots: (now: number): Stats['slots'] =>
       slots
         .filter(({ from }) => now - KEPT_MS < from + SLOT_MS)
         .map(({ from, series }) => ({ from, to: from + SLOT_MS, series: series.list() })),

@@ -51,28 +51,9 @@ export interface NearLimitContext {
   after?: Promise<unknown> | undefined
 }
 
-export interface NearLimit {
-  /**
-   * Reports whether a decision may have a notice. It is cheap, so call it before you make the event of a decision. The first call logs a
-   * missing secret.
-   */
-  isNear(remainingShare: number | undefined, env: Record<string, unknown>): boolean
-  /**
-   * Sends a notice for each threshold that a decision reaches, one after the other: a request to a Worker may wait for six responses at
-   * a time, and a receiver that hangs must not keep the origin waiting. Does no I/O before it returns.
-   * @param event the subject and the share are those of the limit
-   * @returns the end of the last delivery, or `context.after`
-   */
-  decided(
-    event: Pick<DecisionEvent, 'time' | 'decidedBy' | 'subject' | 'remainingShare'>,
-    limit: LimitState,
-    context: NearLimitContext,
-  ): Promise<unknown> | undefined
-  /** The number of notices that no receiver accepted. */
-  dropped(): number
-}
+export type NearLimit = ReturnType<typeof createNearLimit>
 
-export function createNearLimit({ thresholds, ...options }: NearLimitOptions): NearLimit {
+export function createNearLimit({ thresholds, ...options }: NearLimitOptions) {
   const { clock = systemClock } = options
   const sender = createSender(options)
   const ascending = [...new Set(thresholds)].sort((one, other) => one - other)
@@ -94,12 +75,26 @@ export function createNearLimit({ thresholds, ...options }: NearLimitOptions): N
 
   const usedOf = (remainingShare = 1) => 100 * (1 - remainingShare) + ROUNDING
   const lowest = ascending[0] ?? Number.POSITIVE_INFINITY
-  const isNear: NearLimit['isNear'] = (remainingShare, env) =>
+  /**
+   * Reports whether a decision may have a notice. It is cheap, so call it before you make the event of a decision. The first call logs a
+   * missing secret.
+   */
+  const isNear = (remainingShare: number | undefined, env: Record<string, unknown>): boolean =>
     sender.isReady(env) && usedOf(remainingShare) >= lowest
 
   return {
     isNear,
-    decided(event, limit, { env, waitUntil, isFixedWindow, after, ...context }) {
+    /**
+     * Sends a notice for each threshold that a decision reaches, one after the other: a request to a Worker may wait for six responses at
+     * a time, and a receiver that hangs must not keep the origin waiting. Does no I/O before it returns.
+     * @param event the subject and the share are those of the limit
+     * @returns the end of the last delivery, or `context.after`
+     */
+    decided(
+      event: Pick<DecisionEvent, 'time' | 'decidedBy' | 'subject' | 'remainingShare'>,
+      limit: LimitState,
+      { env, waitUntil, isFixedWindow, after, ...context }: NearLimitContext,
+    ): Promise<unknown> | undefined {
       const { time, subject, remainingShare } = event
       if (!isNear(remainingShare, env) || subject === undefined) return after
       const decidedAt = limit.decidedAt ?? context.decidedAt
@@ -133,6 +128,7 @@ export function createNearLimit({ thresholds, ...options }: NearLimitOptions): N
       }
       return last
     },
+    /** The number of notices that no receiver accepted. */
     dropped: sender.dropped,
   }
 }

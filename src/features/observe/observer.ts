@@ -27,17 +27,15 @@ function sinkOf(destination: Destination): Sink {
   return kind === 'otlp' ? otlpSink(target!) : logSink
 }
 
-/** An observer that also reports its counts. */
-export interface ReportingObserver extends Observer {
-  statsOf(database: Pick<Database, 'isOpen'>): Stats
-}
-
-/** @param clock ms since the epoch */
+/**
+ * An observer that also reports its counts.
+ * @param clock ms since the epoch
+ */
 export function createObserver(
   { subjects, to, every, webhook, onDecision }: ObserveSettings,
   log: Log,
   clock: () => number = systemClock,
-): ReportingObserver {
+): Observer & { statsOf(database: Pick<Database, 'isOpen'>): Stats } {
   const counters = createCounters(to.length > 0)
   const sinks = to.map(sinkOf)
   const reports = createReports({ sinks, everyMs: every, take: counters.take, log })

@@ -7,22 +7,12 @@ import type { Counts, Dropped, Sink } from './report.ts'
 /** How long a sink may take, ms. */
 const DEADLINE_MS = 5_000
 
-export interface ReportsParts {
+interface ReportsParts {
   sinks: Sink[]
   everyMs: number
   /** Returns the counts since the last report. */
   take: (now: number) => Counts
   log: Log
-}
-
-export interface Reports {
-  /** Starts a report if one is due, under `waitUntil`. */
-  send(
-    now: number,
-    env: Record<string, unknown>,
-    waitUntil: (promise: Promise<unknown>) => void,
-  ): void
-  dropped(): Dropped
 }
 
 /**
@@ -32,7 +22,7 @@ export interface Reports {
  * A sink has at most one report in flight. If it is slow, its next report is lost. If it fails, or has no result after five seconds, its
  * report is lost. Losses are counted.
  */
-export function createReports({ sinks, everyMs, take, log }: ReportsParts): Reports {
+export function createReports({ sinks, everyMs, take, log }: ReportsParts) {
   const places = sinks.map((sink) => ({ sink, lost: 0, sentAt: undefined as number | undefined }))
   let last: number | undefined
 
@@ -68,7 +58,12 @@ export function createReports({ sinks, everyMs, take, log }: ReportsParts): Repo
   }
 
   return {
-    send(now, env, waitUntil) {
+    /** Starts a report if one is due, under `waitUntil`. */
+    send(
+      now: number,
+      env: Record<string, unknown>,
+      waitUntil: (promise: Promise<unknown>) => void,
+    ): void {
       last ??= now
       if (places.length === 0 || isWithin(now, last, last + everyMs)) return
       last = now
@@ -81,7 +76,7 @@ export function createReports({ sinks, everyMs, take, log }: ReportsParts): Repo
         waitUntil(report(place, counts, now, env))
       }
     },
-    dropped() {
+    dropped(): Dropped {
       const dropped: Dropped = {}
       for (const { sink, lost } of places) dropped[sink.name] = (dropped[sink.name] ?? 0) + lost
       return dropped

@@ -29,20 +29,6 @@ export interface SenderOptions {
   attemptMs?: number
 }
 
-export interface Sender {
-  /** False without a usable secret in `SLUICE_WEBHOOK_SECRET`. Logs once what to set. */
-  isReady(env: Record<string, unknown>): boolean
-  /**
-   * Posts a JSON document. Call `isReady` first, and run the promise under `waitUntil`. Never rejects.
-   * @param name identifies the notice: the same name in two isolates is one notice, which receivers must handle once
-   * @param after the delivery to wait for. The deadline includes the wait.
-   * @returns true if the receiver accepted or rejected the notice; false if a later delivery may succeed
-   */
-  send(name: string, body: string, after?: Promise<unknown>): Promise<boolean>
-  /** The number of notices that no receiver accepted. */
-  dropped(): number
-}
-
 /** Accepts `https:` URLs without credentials, and `http:` on loopback. */
 export function isWebhookUrl(input: unknown): input is string {
   if (typeof input !== 'string' || !URL.canParse(input)) return false
@@ -96,7 +82,7 @@ export function createSender({
   clock = systemClock,
   sleep = wait,
   attemptMs = ATTEMPT_MS,
-}: SenderOptions): Sender {
+}: SenderOptions) {
   const inFlight = new Set<{ from: number; until: number }>()
   let dropped = 0
   let secret: unknown = null // not read yet
@@ -179,14 +165,21 @@ export function createSender({
   }
 
   return {
-    isReady({ SLUICE_WEBHOOK_SECRET: current }) {
+    /** False without a usable secret in `SLUICE_WEBHOOK_SECRET`. Logs once what to set. */
+    isReady({ SLUICE_WEBHOOK_SECRET: current }: Record<string, unknown>): boolean {
       if (current !== secret) {
         secret = current
         keys = readKeys()
       }
       return keys !== undefined
     },
-    async send(name, body, after) {
+    /**
+     * Posts a JSON document. Call `isReady` first, and run the promise under `waitUntil`. Never rejects.
+     * @param name identifies the notice: the same name in two isolates is one notice, which receivers must handle once
+     * @param after the delivery to wait for. The deadline includes the wait.
+     * @returns true if the receiver accepted or rejected the notice; false if a later delivery may succeed
+     */
+    async send(name: string, body: string, after?: Promise<unknown>): Promise<boolean> {
       const delivery = begin()
       if (!delivery) {
         drop('full', `${MAX_IN_FLIGHT} are in flight`)
@@ -197,6 +190,7 @@ export function createSender({
       inFlight.delete(delivery)
       return isDone
     },
+    /** The number of notices that no receiver accepted. */
     dropped: () => dropped,
   }
 }

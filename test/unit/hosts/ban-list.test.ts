@@ -268,7 +268,7 @@ describe('the records decide', () => {
   })
 
   test('A reader that finds a ban lifted removes that ban, and none that began since.', async () => {
-    const set = { tag: 'a-tag', namespace: undefined }
+    const set = { tag: 'a-tag', namespace: 'shop' }
     const now = clock.now()
     const database = {
       url: gateway.env.UPSTASH_REDIS_REST_URL as string,
@@ -280,6 +280,7 @@ describe('the records decide', () => {
     await editBans(database, set, 'forget', [lifted!, again!], now)
     const { bans } = await readBans(database, set, Number.POSITIVE_INFINITY, 9, now)
     expect(bans).toEqual([{ subject: 'again', end: now + 2000 }])
+    expect(await redis.keys('*:bans')).toEqual(['sluice:1:shop:{a-tag}:bans'])
   })
 
   test('A lost ban is listed when another isolate refuses the client, and once only by each.', async () => {

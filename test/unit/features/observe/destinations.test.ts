@@ -2,10 +2,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { DecisionFact } from '../../../../src/core/decide/observer.ts'
 import type { DataPoint } from '../../../../src/features/observe/analytics.ts'
-import {
-  createObserver,
-  type ReportingObserver,
-} from '../../../../src/features/observe/observer.ts'
+import { createObserver } from '../../../../src/features/observe/observer.ts'
 import { type ObserveOptions, parseOptions } from '../../../../src/features/observe/options.ts'
 import { admitted, factOf, limitState, matchOf } from '../../../support/facts.ts'
 import { startCollector } from '../../../support/otlp-collector.ts'
@@ -31,6 +28,8 @@ afterEach(async () => {
 
 const create = (options: ObserveOptions) =>
   createObserver(parseOptions(options), (event, code) => void lines.push(`${event} ${code}`))
+
+type ReportingObserver = ReturnType<typeof createObserver>
 
 function decide(observer: ReportingObserver, fact: Partial<DecisionFact> = {}) {
   observer.decided(factOf({ waitUntil: (promise) => void background.push(promise), ...fact }))

@@ -4,7 +4,6 @@ import {
   createSender,
   isWebhookUrl,
   keysOf,
-  type Sender,
   type SenderOptions,
   sign,
 } from '../../../../src/features/observe/webhook.ts'
@@ -22,6 +21,7 @@ let receiver: Receiver
 let now: number
 let waits: number[]
 let lines: string[]
+type Sender = ReturnType<typeof createSender>
 let sender: Sender
 
 function create(options: Partial<SenderOptions> = {}, secret: unknown = SECRET): Sender {
