@@ -1,12 +1,18 @@
 /** The entrypoint of the gateway for other Workers: a service binding with the call of Cloudflare's rate limiting binding. */
 import { WorkerEntrypoint } from 'cloudflare:workers'
 import type { LimitStatus } from './core/base/decision.ts'
+import { variablesFor } from './core/base/variables.ts'
+import type { Match } from './core/decide/matched.ts'
+import { orThrow, type SettledDecision, settleEach } from './core/decide/operate.ts'
+import type { Limiter } from './core/feature.ts'
+import { matchByKey } from './core/program/explicit-key.ts'
 import { deployed } from './hosts/worker/deployed.ts'
+import { checkCost, wrong } from './limits/check.ts'
 import type {
   KeyValues,
   LimitDecision,
+  LimitKey,
   LimitOptions,
-  Limits,
   RefundOptions,
 } from './limits/door.ts'
 import { policyDoor } from './limits/policies.ts'
@@ -20,9 +26,11 @@ export interface RateLimitProps {
 /** What a call asks. */
 export interface RateLimitCall extends Pick<LimitOptions, 'cost' | 'plan'> {
   /** The key, with a value for each part of the key of the policy. */
-  key: KeyValues
+  key?: KeyValues
   /** The name of the policy. Defaults to `props.policy` of the binding. */
   policy?: string
+  /** Several limits, each with its policy and key, in place of `key` and `policy`: all are charged, or none. */
+  limits?: readonly LimitKey[]
 }
 
 /** The answer to a call. */
@@ -54,42 +62,71 @@ export class RateLimit extends WorkerEntrypoint<object, RateLimitProps> {
 
   /** Makes the whole quota of a key available. Rejects if the store does not answer. */
   async reset(call: Pick<RateLimitCall, 'key' | 'policy'>): Promise<LimitStatus> {
-    return this.#door().reset(this.#policyOf(call), call.key, this.#runtime())
+    const [[policy, key]] = this.#limitsOf('reset', call)
+    return policyDoor(this.#limiter(), this.#runtime()).reset(policy, key)
   }
 
   /** Returns units of an earlier charge. Rejects if the store does not answer. */
   async refund(
     call: RateLimitCall & Pick<RefundOptions, 'decidedAt' | 'slot'>,
   ): Promise<LimitStatus> {
-    const { key, cost, decidedAt, slot } = call
-    const options = { cost, decidedAt, slot, ...this.#runtime() }
-    return this.#door().refund(this.#policyOf(call), key, options)
+    const [[policy, key]] = this.#limitsOf('refund', call)
+    const { cost, plan, decidedAt, slot } = call
+    const options = { cost, plan, decidedAt, slot }
+    return policyDoor(this.#limiter(), this.#runtime()).refund(policy, key, options)
+  }
+
+  /**
+   * Returns or charges the rest of what a decision has charged, and releases its slots. Rejects if the store does not answer.
+   * @param call that of the decision, with the decision and the units that were `used`. Without `used` only slots are released
+   * @returns the limits that change
+   */
+  async settle(
+    call: RateLimitCall & {
+      decision: Pick<RateLimitOutcome, 'limits' | 'decidedAt' | 'slot'>
+      used?: number
+    },
+  ): Promise<LimitStatus> {
+    const limits = this.#limitsOf('settle', call)
+    const { decision, plan, used } = call
+    checkCost('settle', used)
+    const { env, waitUntil } = this.#runtime()
+    const limiter = this.#limiter()
+    const { config } = limiter.rulesOf({ env: variablesFor(env), waitUntil, context: undefined })
+    const policies: Match[] = []
+    for (const [policy, key] of limits) {
+      const found = await matchByKey(config, policy, key, plan)
+      if ('expected' in found) throw wrong('settle', found)
+      policies.push(found)
+    }
+    if (decision.decidedAt === undefined) return { limits: [] } // The store has not charged.
+    const question = { matched: { policies }, used, decision: decision as SettledDecision }
+    const parts = limiter.partsOf(variablesFor(env))
+    return orThrow(await settleEach([question], parts, { waitUntil })).statuses[0]!
   }
 
   async #decided(mode: 'limit' | 'peek', call: RateLimitCall): Promise<RateLimitOutcome> {
-    const { key, cost, plan } = Object(call) as RateLimitCall
-    const options = { cost, plan, ...this.#runtime() }
-    const decision = await this.#door()[mode](this.#policyOf(call), key, options)
+    const limits = this.#limitsOf(mode, call)
+    const { cost, plan } = call
+    const door = policyDoor(this.#limiter(), this.#runtime())
+    const decision = await door[mode](limits, { cost, plan })
     return { success: decision.allowed, ...decision }
   }
 
-  #door(): Limits {
-    if (!deployed.limiter) {
-      throw new Error(
-        'RateLimit: this Worker has no gateway. Export createGateway(config) as default.',
-      )
-    }
-    return policyDoor(deployed.limiter)
+  #limiter(): Limiter {
+    if (deployed.limiter) return deployed.limiter
+    throw new Error(
+      'RateLimit: this Worker has no gateway. Export createGateway(config) as default.',
+    )
   }
 
-  #policyOf(call: Pick<RateLimitCall, 'policy'>): string {
-    const policy = Object(call).policy ?? this.ctx.props?.policy
-    if (policy === undefined) {
-      throw new TypeError(
-        'limit: policy: expected the name of a policy, got nothing. Write it in the call or in props of the binding.',
-      )
-    }
-    return policy
+  #limitsOf(name: string, call: RateLimitCall): [LimitKey, ...LimitKey[]] {
+    const { limits, key, policy = this.ctx.props?.policy } = Object(call) as RateLimitCall
+    if (limits !== undefined) return limits as [LimitKey]
+    if (policy !== undefined) return [[policy, key as KeyValues]]
+    throw new TypeError(
+      `${name}: policy: expected the name of a policy, got nothing. Write it in the call or in props of the binding.`,
+    )
   }
 
   #runtime() {

@@ -96,7 +96,9 @@ const rooms: Record<string, Room> = {
     ],
     packages: ['hono'],
   },
-  'hosts/node': { rooms: ['core', ...core('base', 'config', 'request'), 'hosts/app'] },
+  'hosts/node': {
+    rooms: ['core', ...core('base', 'config', 'request'), 'hosts/app', 'limits'],
+  },
   adapters: {
     rooms: [
       'core',

@@ -46,7 +46,8 @@ const STORE = `  // Each client is counted by a Durable Object: no database.
 
 const worker = (inObjects: boolean) => `import { createGateway } from 'sluice'
 import config from '../sluice.config'
-${inObjects ? `${CLASS}\n` : ''}export default createGateway(config)
+${inObjects ? `${CLASS}\n` : ''}export { RateLimit } from 'sluice/rpc'
+export default createGateway(config)
 `
 
 /** The line that a Worker needs with Durable Objects. */

@@ -78,7 +78,7 @@ describe('npx sluice init', () => {
     for (const name of FILES) expect(stdout).toContain(`Wrote ${name}\n`)
     expect(stdout).toContain('npm install\n')
     expect(stdout).toContain('npm run dev')
-    expect(written['src/worker.ts']!.trim().split('\n')).toHaveLength(3)
+    expect(written['src/worker.ts']!.trim().split('\n')).toHaveLength(4)
     expect(written['wrangler.toml']).toMatch(/^name = "my-shop"\nmain = "src\/worker\.ts"\n/)
     expect(JSON.parse(written['package.json']!)).toEqual({
       ...JSON.parse(MANIFEST),
@@ -111,7 +111,7 @@ describe('npx sluice init', () => {
     const { code, stdout } = await init('--store', 'durable-objects')
     expect(code).toBe(0)
     expect(stdout).not.toMatch(/redis/i)
-    expect((await files())['src/worker.ts']!.trim().split('\n')).toHaveLength(4)
+    expect((await files())['src/worker.ts']!.trim().split('\n')).toHaveLength(5)
     expect((await project.sluice(['check'])).code).toBe(0)
     const config = join(project.folder, 'wrangler.toml')
     const built = await run(

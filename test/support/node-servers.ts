@@ -13,6 +13,7 @@ import type { ConfigOptions } from '../../src/core/config/options.ts'
 import { concurrency } from '../../src/features/concurrency/index.ts'
 import { rateLimiter as honoRateLimiter } from '../../src/hosts/app/middleware.ts'
 import { fastifyRateLimiter, rateLimiter } from '../../src/hosts/node/node.ts'
+import type { Limits } from '../../src/limits/door.ts'
 import { useDatabase as useDatabaseOf } from './database.ts'
 
 export type Options = Omit<ConfigOptions, 'origin'>
@@ -87,7 +88,7 @@ export async function listenHttp2(listener: Parameters<typeof createHttp2Server>
 
 /**
  * The app behind the limiters. The path selects its response: `/status/404` has that status, `/priced/2` that price, and every other path
- * is `ok`. `/slow` sends one chunk and ends with `release`, or with its client. `/begun` does not listen for its client, and `/hold/404`
+ * is `ok`. `/more/ann` decides the policy `per-user` for ann by the door of the request. `/slow` sends one chunk and ends with `release`, or with its client. `/begun` does not listen for its client, and `/hold/404`
  * sends nothing before `release`, and then that status.
  */
 export const app: RequestListener = async (request, response) => {
@@ -99,10 +100,15 @@ export const app: RequestListener = async (request, response) => {
   if (isHeld && (await Promise.race([slow.promise, ...left]))) return
   if (kind === 'status' || (kind === 'hold' && value)) response.statusCode = Number(value)
   if (kind === 'priced') response.writeHead(200, { 'x-price': value })
+  if (kind === 'more') return void response.end(await more(request.sluice, value))
   response.end('ok')
 }
 
-const inHono = new Hono()
+const more = async (door: Limits | undefined, key = '') =>
+  JSON.stringify(await door?.limit('per-user', key))
+
+const inHono = new Hono<{ Variables: { sluice: Limits } }>()
+inHono.get('/more/:key', async (c) => c.text(await more(c.var.sluice, c.req.param('key'))))
 inHono.get('/status/:code', (c) => c.text('ok', Number(c.req.param('code')) as 200))
 inHono.get('/priced/:price', (c) => c.text('ok', 200, { 'x-price': c.req.param('price') }))
 inHono.get('/slow', (c) => {
@@ -145,6 +151,9 @@ export const startFastify: Start = async (options) => {
   await server.register(fastifyRateLimiter(options))
   server.all<{ Params: { value: string } }>('/status/:value', (request, reply) =>
     reply.code(Number(request.params.value)).send('ok'),
+  )
+  server.all<{ Params: { value: string } }>('/more/:value', (request) =>
+    more(request.getDecorator<Limits>('sluice'), request.params.value),
   )
   server.all<{ Params: { value: string } }>('/priced/:value', (request, reply) =>
     reply.header('x-price', request.params.value).send('ok'),

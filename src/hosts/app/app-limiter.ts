@@ -1,18 +1,17 @@
 import type { Lack } from '../../core/config/host.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
-import { createLimiter, type Host, type Limiter } from '../../core/create.ts'
+import { createLimiter, type Limiter } from '../../core/create.ts'
+import { operations } from '../../core/decide/operate.ts'
 import { defaults } from '../../features/defaults.ts'
 
 /**
  * Creates the limiter of an app, which has no origin of its own, and whose handlers may have side effects.
  * @param lacks what the server or framework does not show
- * @param lua the parts of the general script that it needs besides those of features
  * @throws {ConfigError} if the configuration is invalid, or needs what the host lacks
  */
 export function createAppLimiter<Context>(
   options: Omit<ConfigOptions<Context>, 'origin'>,
   lacks: readonly Lack[] = [],
-  lua: Host['lua'] = [],
 ): Limiter {
-  return createLimiter(options, { byDefault: defaults(), lua, lacks })
+  return createLimiter(options, { byDefault: defaults(), lua: [operations], lacks })
 }

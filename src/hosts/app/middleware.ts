@@ -2,6 +2,8 @@ import type { Context, Env, MiddlewareHandler } from 'hono'
 import type { Decision } from '../../core/base/decision.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import { checkRequest, failed } from '../../core/pipeline.ts'
+import type { Limits } from '../../limits/door.ts'
+import { policyDoor } from '../../limits/policies.ts'
 import { createAppLimiter } from './app-limiter.ts'
 import { hasLeft, runtimeOf } from './hono-runtime.ts'
 
@@ -10,12 +12,14 @@ interface DecidedRequestVariables {
   Variables: {
     /** The decision of `rateLimiter` on this request. */
     rateLimit: Decision
+    /** Decides policies of the configuration by name and key. They count what requests with that key count. */
+    sluice: Limits
   }
 }
 
 /**
  * Creates a Hono middleware that limits requests. It answers 429 above a limit, and adds the `RateLimit` fields to other responses.
- * The decision is in `c.var.rateLimit`, which is typed for handlers that are chained behind the middleware. Credentials come from `c.env` (see {@link Bindings}).
+ * The decision is in `c.var.rateLimit`, and `c.var.sluice.limit(name, key)` decides more. Both are typed for handlers that are chained behind the middleware. Credentials come from `c.env` (see {@link Bindings}).
  * @throws {ConfigError} immediately, if the configuration is invalid
  * @example
  * const app = new Hono()
@@ -30,7 +34,9 @@ export function rateLimiter<E extends Env = any>(
 
   return async function rateLimiter(c, next) {
     if (hasLeft(c)) return new Response(null, { status: 499 }) // as servers log it
-    const checking = checkRequest(limiter, c.req.raw, runtimeOf(c))
+    const runtime = runtimeOf(c)
+    c.set('sluice', policyDoor(limiter, runtime))
+    const checking = checkRequest(limiter, c.req.raw, runtime)
     const checked = checking instanceof Promise ? await checking : checking
     const { decision, passes } = checked
     let response: Response

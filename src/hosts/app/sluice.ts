@@ -3,7 +3,6 @@ import { keepNothing } from '../../core/base/runtime.ts'
 import { variablesFor } from '../../core/base/variables.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import type { Limiter } from '../../core/create.ts'
-import { operations } from '../../core/decide/operate.ts'
 import type { ResponseHead } from '../../core/decide/settle.ts'
 import type { CheckedRequest } from '../../core/decided-request.ts'
 import { checkRequest } from '../../core/pipeline.ts'
@@ -77,7 +76,7 @@ export interface Sluice extends Limits {
 export function createSluice<Context = Request>(
   options: Omit<ConfigOptions<Context>, 'origin'>,
 ): Sluice {
-  const limiter = createAppLimiter(options, [], [operations])
+  const limiter = createAppLimiter(options)
   return { ...callsOf(policyDoor(limiter)), ...sluiceOf(limiter) }
 }
 

@@ -1,6 +1,8 @@
 import type { Decision } from '../../core/base/decision.ts'
 import { readsBodies } from '../../core/config/feature.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
+import type { Limits } from '../../limits/door.ts'
+import { policyDoor } from '../../limits/policies.ts'
 import { sluiceOf } from '../app/sluice.ts'
 import type { NodeRequest } from './incoming.ts'
 import { createNodeLimiter } from './node-limiter.ts'
@@ -42,7 +44,7 @@ export type FastifyRateLimiter = (instance: InstanceOfFastify) => Promise<void>
 
 /**
  * Creates a Fastify plugin that limits requests in the hook `onRequest`. It answers 429 above a limit, and adds the `RateLimit` fields to
- * other responses. The decision is in `request.getDecorator<Decision>('rateLimit')`. The argument of key functions is Fastify's request.
+ * other responses. The decision is in `request.getDecorator<Decision>('rateLimit')`, and `request.getDecorator<Limits>('sluice')` decides more by name and key. The argument of key functions is Fastify's request.
  * The limiter applies to the instance that registers it and to the plugins inside of that instance.
  * @throws {ConfigError} immediately, if the configuration is invalid, or the variables of the process name no database
  * @example
@@ -52,10 +54,12 @@ export type FastifyRateLimiter = (instance: InstanceOfFastify) => Promise<void>
 export function fastifyRateLimiter<Context = any>(
   options: Omit<ConfigOptions<Context>, 'origin'>,
 ): FastifyRateLimiter {
-  const sluice = sluiceOf(createNodeLimiter(options))
+  const limiter = createNodeLimiter(options)
+  const sluice = sluiceOf(limiter)
+  const door = policyDoor(limiter)
 
   async function onRequest(
-    request: RequestOfFastify & { rateLimit?: Decision },
+    request: RequestOfFastify & { rateLimit?: Decision; sluice?: Limits },
     reply: ReplyOfFastify,
   ) {
     const outgoing = {
@@ -74,6 +78,7 @@ export function fastifyRateLimiter<Context = any>(
     }
     const decided = (decision: Decision) => {
       request.rateLimit = decision
+      request.sluice = door
     }
     const usesBodies = readsBodies(options)
     if (await serve(sluice, request.raw, outgoing, request, decided, usesBodies)) return
@@ -83,7 +88,8 @@ export function fastifyRateLimiter<Context = any>(
   }
 
   async function rateLimiter(instance: InstanceOfFastify) {
-    if (!instance.hasRequestDecorator('rateLimit')) instance.decorateRequest('rateLimit', null)
+    for (const name of ['rateLimit', 'sluice'])
+      if (!instance.hasRequestDecorator(name)) instance.decorateRequest(name, null)
     instance.addHook('onRequest', onRequest)
   }
   return Object.assign(rateLimiter, {

@@ -2,6 +2,8 @@
 import type { Decision } from '../../core/base/decision.ts'
 import { readsBodies } from '../../core/config/feature.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
+import type { Limits } from '../../limits/door.ts'
+import { policyDoor } from '../../limits/policies.ts'
 import { sluiceOf } from '../app/sluice.ts'
 import type { NodeRequest } from './incoming.ts'
 import { createNodeLimiter } from './node-limiter.ts'
@@ -17,6 +19,8 @@ declare module 'http' {
   interface IncomingMessage {
     /** The decision of `rateLimiter` of `sluice/node` on this request. */
     rateLimit?: Decision
+    /** Decides policies of `rateLimiter` of `sluice/node` by name and key. */
+    sluice?: Limits
   }
 }
 
@@ -35,7 +39,7 @@ export interface NodeRateLimiter {
 
 /**
  * Creates a rate limiter for Express 4 and 5, and for plain `http`. It answers 429 above a limit, and sets the `RateLimit` fields of other
- * responses before the handler runs. The decision is in `req.rateLimit`. The argument of key functions is the request of the server.
+ * responses before the handler runs. The decision is in `req.rateLimit`, and `req.sluice.limit(name, key)` decides more. The argument of key functions is the request of the server.
  * `clientAddress` is required for policies that count client addresses. The URL and the token of the database are variables of the process.
  * @throws {ConfigError} immediately, if the configuration is invalid, or the variables of the process name no database
  * @example
@@ -45,11 +49,16 @@ export interface NodeRateLimiter {
 export function rateLimiter<Context = any>(
   options: Omit<ConfigOptions<Context>, 'origin'>,
 ): NodeRateLimiter {
-  const sluice = sluiceOf(createNodeLimiter(options))
+  const limiter = createNodeLimiter(options)
+  const sluice = sluiceOf(limiter)
+  const door = policyDoor(limiter)
   const usesBodies = readsBodies(options)
 
   // Asynchronous, so that an error of `outgoingOf` is a rejection too: headers may have been sent before.
-  const check = async (request: NodeRequest & { rateLimit?: Decision }, response: NodeResponse) =>
+  const check = async (
+    request: NodeRequest & { rateLimit?: Decision; sluice?: Limits },
+    response: NodeResponse,
+  ) =>
     serve(
       sluice,
       request,
@@ -57,6 +66,7 @@ export function rateLimiter<Context = any>(
       request,
       (decision) => {
         request.rateLimit = decision
+        request.sluice = door
       },
       usesBodies,
     )

@@ -1,13 +1,16 @@
 /** The doors to one configuration: requests, calls by name and key, and the decision API. */
 import * as fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { Hono } from 'hono'
+import { describe, expect, test, vi } from 'vitest'
 import type { Decision } from '../../../src/core/base/decision.ts'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
+import { rateLimiter } from '../../../src/hosts/app/middleware.ts'
 import { createSluice } from '../../../src/hosts/app/sluice.ts'
 import { createGateway } from '../../../src/hosts/worker/gateway.ts'
-import type { KeyValues } from '../../../src/limits/door.ts'
+import type { KeyValues, LimitDecision } from '../../../src/limits/door.ts'
 import { useDatabase } from '../../support/database.ts'
 import { property } from '../../support/law.ts'
+import { configOf, servers } from '../../support/node-servers.ts'
 
 const { env } = useDatabase()
 
@@ -125,4 +128,34 @@ test('A policy by name is refunded, and reset.', async () => {
   expect(refunded.limits).toMatchObject([{ remaining: 3 }])
   expect((await sluice.reset('login', 'ann', { env })).limits).toMatchObject([{ remaining: 5 }])
   expect((await sluice.peek('login', 'ann', { env })).remaining).toBe(5)
+})
+
+describe('The door of a request', () => {
+  const policy = { name: 'per-user', limit: 5, window: '1h', key: 'header:x-user' } as const
+
+  test.each(servers)('in %s counts what requests with that key count.', async (_, start) => {
+    Object.assign(process.env, env)
+    const url = await start(configOf({ policies: [policy] }))
+    const remaining = []
+    for (const path of ['/', '/more/Ann', '/more/ben', '/more/ann']) {
+      const answer = await fetch(url + path, { headers: { 'x-user': 'ann' } })
+      if (path !== '/') remaining.push(((await answer.json()) as LimitDecision).remaining)
+    }
+    expect(remaining).toEqual([2, 4, 0])
+  })
+
+  test('in a Worker has the variables and `waitUntil` of the request.', async () => {
+    const app = new Hono()
+      .use(rateLimiter({ namespace: 'door-of-a-request', policies: [{ ...policy, window: '1m' }] }))
+      .get('/', async (c) => c.json(await c.var.sluice.limit('per-user', 'ann', { cost: 3 })))
+    const work: Promise<unknown>[] = []
+    const context = { waitUntil: (promise: Promise<unknown>) => void work.push(promise) }
+    const ask = async () => (await app.request('/', {}, env, context as never)).json()
+    vi.stubEnv('UPSTASH_REDIS_REST_URL', undefined)
+    vi.stubEnv('UPSTASH_REDIS_REST_TOKEN', undefined)
+    expect(await ask()).toMatchObject({ allowed: true, remaining: 2 })
+    expect(await ask()).toMatchObject({ allowed: false, remaining: 2 })
+    vi.unstubAllEnvs()
+    expect(work.length).toBeGreaterThan(0)
+  })
 })

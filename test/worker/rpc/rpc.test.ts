@@ -101,6 +101,36 @@ describe('A call', () => {
     expect((await ask('reset', call)).answer.limits).toMatchObject([{ remaining: 3 }])
   })
 
+  test('may name several limits, which are all charged or none.', async () => {
+    const limits = [
+      ['login', `user-${user}`],
+      ['pairs', [`user-${user}`, 'one']],
+    ]
+    const { answer } = await ask('limit', { limits, cost: 2 })
+    expect(answer).toMatchObject({ success: true, remaining: 1, limits: [{}, {}] })
+    expect((await ask('limit', { limits, cost: 2 })).answer).toMatchObject({ success: false })
+    expect((await ask('peek', { limits })).answer.remaining).toBe(1)
+  })
+
+  test.each([
+    [3, 1, 2],
+    [1, 2, 1],
+    [2, undefined, 1],
+  ])('of %i units that has used %s is settled, and leaves %i.', async (cost, used, left) => {
+    const call = { key: `user-${user}` }
+    const decision = (await ask('limit', { ...call, cost }, 'LOGIN')).answer
+    await ask('settle', { ...call, used, decision }, 'LOGIN')
+    expect((await ask('peek', call, 'LOGIN')).answer.remaining).toBe(left)
+  })
+
+  test.each(['limit', 'peek', 'reset', 'refund', 'settle'])(
+    'of %s without a policy names the call.',
+    async (method) => {
+      const { message } = await ask(method, { key: 'ann' })
+      expect(message).toContain(`${method}: policy: expected the name of a policy, got nothing`)
+    },
+  )
+
   test.each([
     [{ key: 'ann' }, 'policy: expected the name of a policy, got nothing'],
     [{ policy: 'other', key: 'ann' }, 'policy: expected the name of a policy, got "other"'],
