@@ -230,7 +230,7 @@ const rooms: Record<string, Room> = {
   },
   'index.ts': { rooms: [...core('base', 'config'), 'hosts/app', 'hosts/worker', 'lint'] },
   'rpc.ts': {
-    rooms: ['core/base', 'hosts/worker', 'limits'],
+    rooms: ['core', ...core('base', 'decide', 'program'), 'hosts/worker', 'limits'],
     packages: ['cloudflare:workers'],
   },
   'worker.ts': { rooms: ['hosts/worker', 'stores'], packages: ['@upstash/redis'] },

@@ -44,7 +44,9 @@ export async function buildPackage(): Promise<void> {
       index: join(root, 'src/index.ts'),
       features: join(root, 'src/features/index.ts'),
       'durable-objects': join(root, 'src/stores/durable-objects/index.ts'),
+      rpc: join(root, 'src/rpc.ts'),
     },
+    external: ['cloudflare:workers'],
     outdir,
     splitting: true,
     target: 'es2022',
@@ -56,6 +58,7 @@ export async function buildPackage(): Promise<void> {
     '.': './dist/index.js',
     './features': './dist/features.js',
     './durable-objects': './dist/durable-objects.js',
+    './rpc': './dist/rpc.js',
   }
   const manifest = { name: 'sluice', type: 'module', exports }
   await writeFile(join(packageFolder, 'package.json'), JSON.stringify(manifest))
