@@ -10,17 +10,20 @@ import { listening } from './support/listening.ts'
 
 const guide = blocksOf(pageAt('docs/guides/node.md')).find(({ name }) => name === 'express-redis')!
 
-/** A program that limits three calls with each of the clients, and ends: it closes the clients itself. */
+/** A program that limits three calls with each of the clients, of an early and of the newest version, and ends: it closes the clients itself. */
 const calls = `import { Redis } from 'ioredis'
+import { Redis as OldRedis } from 'ioredis-5'
 import { createClient } from 'redis'
+import { createClient as createOldClient } from 'redis-5'
 import { limits } from 'sluice/limits'
 import { redis } from 'sluice/redis'
 
-const node = createClient({ url: process.env.REDIS_URL })
-await node.connect()
-const io = new Redis(process.env.REDIS_URL!)
+const url = process.env.REDIS_URL!
+const [node, oldNode] = [createClient({ url }), createOldClient({ url })]
+await Promise.all([node.connect(), oldNode.connect()])
+const [io, oldIo] = [new Redis(url), new OldRedis(url)]
 const seen: boolean[][] = []
-for (const client of [node, io]) {
+for (const client of [node, oldNode, io, oldIo]) {
   const quota = limits(
     { calls: { limit: 2, window: '1h', deadline: '10s' } },
     { store: redis(client), namespace: \`n-\${process.argv[2]}-\${seen.length}\` },
@@ -29,9 +32,10 @@ for (const client of [node, io]) {
   for (let count = 0; count < 3; count++) all.push((await quota.limit('calls', 'ann')).allowed)
   seen.push(all)
 }
-await node.close()
-await io.quit()
+for (const client of [node, oldNode]) await client.close()
+for (const client of [io, oldIo]) await client.quit()
 console.log(JSON.stringify(seen))
+if (process.argv[2] === 'deno') process.exit() // otherwise Deno waits for AbortSignal.timeout
 `
 
 let folder: string
@@ -41,6 +45,7 @@ beforeAll(async () => {
   folder = await installConsumer({
     packages: [
       ...['express@5.3.0', 'redis@6.3.1', 'ioredis@6.0.0', 'bun@1.4.5', 'deno@2.9.6'],
+      ...['redis-5@npm:redis@5.0.0', 'ioredis-5@npm:ioredis@5.3.0'], // early versions
       ...['typescript@7.0.2', '@types/express@5.0.6', '@types/node@24.19.2'],
     ],
     files: {
@@ -97,5 +102,5 @@ test.each([
   const variables = { REDIS_URL: redis.url, SLUICE_SECRET: 'a-secret' }
   const command = [...args, 'calls.ts', name.toLowerCase()]
   const seen = JSON.parse(await runIn(folder, program(), command, variables))
-  expect(seen).toEqual(Array(2).fill([true, true, false]))
+  expect(seen).toEqual(Array(4).fill([true, true, false]))
 })
