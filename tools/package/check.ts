@@ -63,7 +63,7 @@ async function checkNames(): Promise<string[]> {
 }
 
 /** The most declarations, and the most bytes of them without comments, that a user may have to read. */
-const [MAX_DECLARATIONS, MAX_API] = [230, 50_000]
+const [MAX_DECLARATIONS, MAX_API] = [250, 55_000]
 
 async function checkApi(write = false): Promise<string[]> {
   const text = await apiReport(await readEntries())
