@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { readScriptOptions } from '../cli/options.ts'
 import { buildSite, builtFiles } from './site/build.ts'
-import { brokenLinks, firstPageSize, MAX_FIRST_PAGE } from './site/check.ts'
+import { brokenLinks, firstPageSize, MAX_FIRST_PAGE, wordsOf } from './site/check.ts'
 import { serveSite } from './site/serve.ts'
 
 const USAGE = `Builds the documentation and the playground into site/dist, and checks every link and the size of the
@@ -33,7 +33,7 @@ async function main() {
   const size = firstPageSize(files)
   for (const line of broken) console.error(line)
   console.log(
-    `site/dist: ${files.size} files, ${broken.length} broken links. First page: ${(size / 1024).toFixed(1)} KiB gzip.`,
+    `site/dist: ${files.size} files, ${broken.length} broken links, ${wordsOf(files)} words. First page: ${(size / 1024).toFixed(1)} KiB gzip.`,
   )
   if (broken.length > 0 || size > MAX_FIRST_PAGE) {
     process.exitCode = 1

@@ -1,7 +1,7 @@
 /** The pages of the site, and the checks of its links, without a build. */
 import { describe, expect, test } from 'vitest'
 import { examples } from '../../site/playground/scenarios.ts'
-import { brokenLinks, fileAt, firstPageSize } from '../../tools/site/check.ts'
+import { brokenLinks, fileAt, firstPageSize, wordsOf } from '../../tools/site/check.ts'
 import {
   descriptionOf,
   pagePaths,
@@ -148,6 +148,11 @@ describe('the checks', () => {
     expect(fileAt(files, '/lua/')).toBe('lua/index.html')
     expect(fileAt(files, '/')).toBe('index.html')
     expect(fileAt(files, '/docs')).toBeUndefined()
+  })
+
+  test('The words of a page are those of its article: marks within a word end none.', () => {
+    const article = '<nav>a b</nav><main>One <b>two</b><p>th<em>ree</em></p><svg>x</svg></main>'
+    expect(wordsOf(site({ 'x.html': article }))).toBe(3)
   })
 
   test('The size of the first page is that of what it loads at once.', () => {

@@ -67,3 +67,18 @@ export function firstPageSize(files: SiteFiles): number {
     .map((name) => gzipSync(files.get(name)!).length)
     .reduce((sum, size) => sum + size, 0)
 }
+
+/** The words of the articles of all pages, without the navigation around them. Code counts too. */
+export function wordsOf(files: SiteFiles): number {
+  const inline = /<\/?(?:span|a|code|em|strong|sub|sup)\b[^>]*>/g
+  return [...files]
+    .filter(([name]) => name.endsWith('.html') && !name.startsWith('playground/'))
+    .map(([, body]) => /<main\b[^>]*>(.*?)<\/main>/s.exec(textOf(body))?.[1] ?? '')
+    .map((html) =>
+      html
+        .replace(/<svg.*?<\/svg>/gs, ' ')
+        .replace(inline, '')
+        .replace(/<[^>]+>/g, ' '),
+    )
+    .reduce((sum, text) => sum + (text.match(/\S+/g)?.length ?? 0), 0)
+}
