@@ -2,7 +2,7 @@
 import { type Address, networkRange } from '../core/base/ip.ts'
 import type { Config, Policy } from '../core/config/parse.ts'
 import type { Condition } from '../core/config/schema/condition.ts'
-import { CREDENTIALS } from '../core/config/schema/credentials.ts'
+import { CREDENTIALS } from '../core/config/schema/reads.ts'
 import { textMatcher } from '../core/program/condition.ts'
 
 /** Reports whether every request that matches `inner` also matches `outer`. */

@@ -1,7 +1,7 @@
 /** Finds conditions that no request matches at the same time. Conservative: may miss a pair, never reports a false one. */
 import { networkRange } from '../core/base/ip.ts'
 import type { Condition } from '../core/config/schema/condition.ts'
-import { CREDENTIALS } from '../core/config/schema/credentials.ts'
+import { CREDENTIALS } from '../core/config/schema/reads.ts'
 import { normalizePath } from '../core/request/path.ts'
 import { compareBytes, covers, hostCovers } from './covers.ts'
 

@@ -17,7 +17,7 @@ export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 106 }
 // configuration does not use.
 export const entryLimits: SizeLimit[] = [
   { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 63 },
-  { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 78.1 },
+  { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 78.3 },
   { name: 'sluice/node', file: 'node.js', maxKiB: 65.4 },
   { name: 'sluice/next', file: 'next.js', maxKiB: 63.8 },
   { name: 'sluice/better-auth', file: 'better-auth.js', maxKiB: 41.5 },

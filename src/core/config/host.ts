@@ -3,7 +3,7 @@ import { ConfigError, type ConfigProblem } from '../base/errors.ts'
 import type { FeatureFields } from './feature.ts'
 import { type Config, parseConfig, problemIn } from './parse.ts'
 import type { Policy } from './schema/policy.ts'
-import { countsBytes } from './schema/uses-body.ts'
+import { countsBytes } from './schema/reads.ts'
 
 /** A field of a policy with the values that need something, and what to write instead. Defaults to nothing. */
 type Need = [path: string, isNeeded: (policy: Policy) => boolean, instead?: string]

@@ -1,9 +1,8 @@
 /** The features with parameters that the fields of a configuration need. Each host has the others. */
 import { contains } from '../base/contains.ts'
 import type { CheckedConfig } from './feature.ts'
-import { readsCredential } from './schema/credentials.ts'
+import { readsCredential, usesBody } from './schema/reads.ts'
 import type { AddProblem } from './schema/shapes.ts'
-import { usesBody } from './schema/uses-body.ts'
 
 const readsClaim = (value: unknown) => contains(value, ({ source }) => source === 'jwt')
 

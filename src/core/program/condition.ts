@@ -1,6 +1,6 @@
 import { inNetworks } from '../base/ip.ts'
 import type { Condition } from '../config/schema/condition.ts'
-import { CREDENTIALS } from '../config/schema/credentials.ts'
+import { CREDENTIALS } from '../config/schema/reads.ts'
 import { trimmed } from '../request/fold.ts'
 import { pathMatcher } from '../request/path.ts'
 import { headerValues, queryValues } from '../request/values.ts'

@@ -1,7 +1,7 @@
 /** Verifies the credentials of a request for the conditions `jwt` and `apiKey`, before they are compared. */
 import { Unusable } from '../base/unusable.ts'
 import type { Config } from '../config/parse.ts'
-import { CREDENTIALS, readsCredential } from '../config/schema/credentials.ts'
+import { CREDENTIALS, readsCredential } from '../config/schema/reads.ts'
 import type { RequestView } from '../request/view.ts'
 import type { KeyReaders } from './key.ts'
 

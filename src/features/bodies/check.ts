@@ -1,7 +1,7 @@
 import type { CheckedConfig } from '../../core/config/feature.ts'
 import type { Policy } from '../../core/config/parse.ts'
+import { usesBody } from '../../core/config/schema/reads.ts'
 import type { AddProblem } from '../../core/config/schema/shapes.ts'
-import { usesBody } from '../../core/config/schema/uses-body.ts'
 
 /** Reports settings that do not work, although the configuration has `bodies()`. */
 export function checkBodies(

@@ -1,5 +1,5 @@
 /** Reads the cost of a response in its body, or counts its bytes. It passes unchanged. Ends a stream whose budget is used up. */
-import { countsBytes } from '../../core/config/schema/uses-body.ts'
+import { countsBytes } from '../../core/config/schema/reads.ts'
 import { counts, type Kept, type Metering } from '../../core/decide/settle.ts'
 import { pipeFor } from '../../core/respond/body-end.ts'
 import { Allowance, type StreamEnd } from './allowance.ts'

@@ -1,7 +1,7 @@
 /** Names for the networks of trusted proxies. */
 import type { Feature } from '../../core/feature.ts'
 import { declaration } from './declaration.ts'
-import { networks } from './networks.ts'
+import { compile } from './stages.ts'
 
 /**
  * Lets `trustedProxies` contain names of networks:
@@ -9,4 +9,4 @@ import { networks } from './networks.ts'
  * - `'loopback'`: the own machine
  * - `'private'`: private and link-local networks, such as `10.0.0.0/8` and `fc00::/7`
  */
-export const proxies = (): Feature => ({ ...declaration, compile: () => ({ networks }) })
+export const proxies = (): Feature => ({ ...declaration, compile })

@@ -1,21 +1,18 @@
 /** A request over the limit waits for its turn. */
 import * as v from 'valibot'
 import { ConfigError } from '../../core/base/errors.ts'
-import { isUsed } from '../../core/config/feature.ts'
 import { checked } from '../../core/config/schema/checked.ts'
 import { type Input, object, whole } from '../../core/config/schema/shapes.ts'
 import type { Feature } from '../../core/feature.ts'
 import { declaration } from './declaration.ts'
-import { lines } from './part.ts'
-import { createRoom } from './room.ts'
-import { createWaiting } from './wait.ts'
+import { compileFor, MAX_WAITING } from './stages.ts'
 
 const options = () => ({
   /**
    * The most requests that one isolate holds at a time, 1 to 100,000. It refuses the rest. A request that waits takes about 16 KiB in Node,
    * besides its own body. Defaults to 1,000.
    */
-  maxWaiting: v.optional(whole(1, 100_000), 1_000),
+  maxWaiting: v.optional(whole(1, 100_000), MAX_WAITING),
 })
 const schema = object(options)
 
@@ -33,11 +30,5 @@ export interface TurnsOptions extends Input<ReturnType<typeof options>> {}
 export function turns(options: TurnsOptions = {}): Feature {
   const { output, problems } = checked(schema, options, 'turns')
   if (problems) throw new ConfigError(problems)
-  return {
-    ...declaration,
-    compile: ({ config }) =>
-      isUsed(config, ({ wait }) => wait)
-        ? { lua: [lines], waiting: createWaiting(createRoom(output.maxWaiting)) }
-        : {},
-  }
+  return { ...declaration, compile: compileFor(output.maxWaiting) }
 }

@@ -1,6 +1,7 @@
 import type { Context, Env, MiddlewareHandler } from 'hono'
 import type { Decision } from '../../core/base/decision.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
+import type { Limiter } from '../../core/feature.ts'
 import { checkRequest, failed } from '../../core/pipeline.ts'
 import type { Limits } from '../../limits/door.ts'
 import { policyDoor } from '../../limits/policies.ts'
@@ -30,8 +31,10 @@ interface DecidedRequestVariables {
 export function rateLimiter<E extends Env = any>(
   options: Omit<ConfigOptions<Context<E>>, 'origin'>,
 ): MiddlewareHandler<unknown extends E ? DecidedRequestVariables : E & DecidedRequestVariables> {
-  const limiter = createAppLimiter(options)
+  return middlewareOf(createAppLimiter(options))
+}
 
+export function middlewareOf(limiter: Limiter): MiddlewareHandler {
   return async function rateLimiter(c, next) {
     if (hasLeft(c)) return new Response(null, { status: 499 }) // as servers log it
     const runtime = runtimeOf(c)

@@ -76,9 +76,14 @@ export interface Sluice extends Limits {
 export function createSluice<Context = Request>(
   options: Omit<ConfigOptions<Context>, 'origin'>,
 ): Sluice {
-  const limiter = createAppLimiter(options)
-  return { ...callsOf(policyDoor(limiter)), ...sluiceOf(limiter) }
+  return withDoor(createAppLimiter(options))
 }
+
+/** @param limiter with the operations of the door */
+export const withDoor = (limiter: Limiter): Sluice => ({
+  ...callsOf(policyDoor(limiter)),
+  ...sluiceOf(limiter),
+})
 
 /** What a server or framework uses of the rate limiter. */
 export type RequestChecker = Pick<Sluice, 'check'>

@@ -6,9 +6,10 @@ import { apiLua } from '../../api/lua.ts'
 import { createRouter, KEYS } from '../../api/router.ts'
 import type { Bindings } from '../../core/base/bindings.ts'
 import { ConfigError } from '../../core/base/errors.ts'
+import { isOrigin } from '../../core/base/origin.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
-import { isOrigin } from '../../core/config/schema/config.ts'
 import { createLimiter } from '../../core/create.ts'
+import type { Limiter } from '../../core/feature.ts'
 import { badHost, handle, limitRequest, unconfigured } from '../../core/pipeline.ts'
 import { normalizePath } from '../../core/request/path.ts'
 import type { RequestView } from '../../core/request/view.ts'
@@ -49,14 +50,13 @@ type App = Hono<{ Bindings: GatewayBindings }>
  *   policies: [{ name: 'per-ip', limit: 100, window: '1m' }],
  * }))
  */
-export function createGateway(
-  options: ConfigOptions<Context>,
-  { openapi }: GatewayOptions = {},
-): App {
-  const limiter = createLimiter(options, {
-    byDefault: [...defaults(), verify()],
-    lua: apiLua,
-  })
+export function createGateway(options: ConfigOptions<Context>, more: GatewayOptions = {}): App {
+  const byDefault = [...defaults(), verify()]
+  return gatewayOf(createLimiter(options, { byDefault, lua: apiLua }), more)
+}
+
+/** @param limiter with the parts of the script that the decision API needs */
+export function gatewayOf(limiter: Limiter, { openapi }: GatewayOptions): App {
   deployed.limiter = limiter
   const { config, log } = limiter
   const { origin: configured, originTimeoutMs } = config

@@ -1,9 +1,15 @@
 /** Checks parts of a configuration against each other. */
-import type { CheckedConfig, FeatureDeclaration, FeatureFields } from '../feature.ts'
+import {
+  type CheckedConfig,
+  type FeatureDeclaration,
+  type FeatureFields,
+  together,
+} from '../feature.ts'
 import { parseOwned } from '../owned.ts'
-import { type ApiKeys, readsCredential } from './credentials.ts'
+import type { ApiKeys } from './credentials.ts'
 import { keysOfAll, MAX_KEYS } from './keys-in-redis.ts'
 import type { Policy } from './policy.ts'
+import { readsCredential } from './reads.ts'
 import type { Settings } from './settings.ts'
 import type { AddProblem } from './shapes.ts'
 
@@ -25,8 +31,7 @@ export function checkCounting(
   const { use = [], store } = valid
   checkUse(use, problem)
   store?.own?.check(valid, problem)
-  const others = byDefault.filter(({ name }) => !use.some((one) => one.name === name))
-  const features = [...use, ...others]
+  const features = together<FeatureFields>(use, byDefault)
   const owned = parseOwned(all, features, problem)
   if (!Array.isArray(all.policies)) return undefined
   const policies: Unchecked = all.policies

@@ -1,4 +1,5 @@
 import * as v from 'valibot'
+import { isOrigin } from '../../base/origin.ts'
 import type { FeatureFields } from '../feature.ts'
 import { checkNeeds } from '../needs.ts'
 import { type OwnedSettings, opaque, settingOwners } from '../owners.ts'
@@ -24,11 +25,6 @@ import {
   object,
   timeout,
 } from './shapes.ts'
-
-/** Reports whether a value is valid as the `origin` of a configuration and as the variable `ORIGIN`. */
-export const isOrigin = (input: unknown): input is string =>
-  input === 'zone' ||
-  (typeof input === 'string' && /^https?:\/\/[^\s?#@]+$/.test(input) && URL.canParse(input))
 
 const listFields = () => ({
   ...conditionFields(),

@@ -1,5 +1,4 @@
 import * as v from 'valibot'
-import { contains } from '../../base/contains.ts'
 import { type Input, list, type Named, named, object, pattern } from './shapes.ts'
 
 /** A place that a credential is read from. `bearer` is `Authorization: Bearer …`. */
@@ -54,11 +53,5 @@ export interface ApiKeyOptions extends Input<ReturnType<typeof apiKeyFields>>, N
 
 /** Parsed `ApiKeyOptions`. */
 export type ApiKeys = v.InferOutput<typeof apiKeys>
-
-/** The fields of a condition that need a credential to be verified. */
-export const CREDENTIALS = ['jwt', 'apiKey'] as const
-
-export const readsCredential = (parsed: unknown, field: (typeof CREDENTIALS)[number]): boolean =>
-  contains(parsed, ({ [field]: wanted }) => typeof wanted === 'boolean')
 
 export const apiKeys = named<ApiKeyOptions>()(object(apiKeyFields))

@@ -16,6 +16,7 @@ import { limit } from './limit.ts'
 import { countOnly } from './outcomes.ts'
 import { type PlanOptions, type PlanSource, plan } from './plan.ts'
 import { buckets, checkCalendar, checkParameters, checkQuota } from './policy-checks.ts'
+import { countsBytes, usesBody } from './reads.ts'
 import { type Refusal, type RefusalInput, refusal } from './refusal.ts'
 import { reserve } from './reserve.ts'
 import {
@@ -31,7 +32,6 @@ import {
   whole,
 } from './shapes.ts'
 import { inWindows, normalTerms, termFields } from './terms.ts'
-import { countsBytes, usesBody } from './uses-body.ts'
 
 const policyFields = <Context>() => ({
   /** Unique name of the policy: up to 64 letters, digits, `_`, `.` or `-`, starting with a letter or digit. It appears in the `RateLimit` fields. Required. */

@@ -1,0 +1,7 @@
+import { isUsed } from '../../core/config/feature.ts'
+import type { Feature } from '../../core/feature.ts'
+import { limitsOfOperators } from './part.ts'
+
+/** What it does, without what it adds to configurations. */
+export const compile: Feature['compile'] = ({ config }) =>
+  isUsed(config, ({ overrides }) => overrides) ? { lua: [limitsOfOperators] } : {}
