@@ -13,6 +13,7 @@ const entries = {
   lint: 'src/lint/lint.ts',
   limits: 'src/limits/limits.ts',
   rpc: 'src/rpc.ts',
+  built: 'src/built.ts',
   features: 'src/features/index.ts',
   graphql: 'src/features/graphql/graphql.ts',
   outbound: 'src/outbound/index.ts',

@@ -25,6 +25,11 @@ export const commands: Command[] = [
     run: async (args, call) => (await import('./check.ts')).main(args, call),
   },
   {
+    name: 'build',
+    about: 'write the configuration as a module without the parser',
+    run: async (args, call) => (await import('./build.ts')).main(args, call),
+  },
+  {
     name: 'explain',
     about: 'show which policies apply to a request',
     run: async (args, { title, onUsageError }) =>

@@ -229,6 +229,19 @@ const rooms: Record<string, Room> = {
     ],
   },
   'index.ts': { rooms: [...core('base', 'config'), 'hosts/app', 'hosts/worker', 'lint'] },
+  'built.ts': {
+    rooms: [
+      'core',
+      ...core('base', 'config', 'connection', 'decide'),
+      'api',
+      'features',
+      'features/header-sets',
+      'features/verify',
+      'hosts/app',
+      'hosts/worker',
+    ],
+    packages: ['hono'],
+  },
   'rpc.ts': {
     rooms: ['core', ...core('base', 'decide', 'program'), 'hosts/worker', 'limits'],
     packages: ['cloudflare:workers'],

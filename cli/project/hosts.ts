@@ -61,16 +61,21 @@ const MAX_FILES = 5_000
 /**
  * Finds the host of a configuration: the function that gets it, in a file of the project that imports it, directly or through others.
  * Without such a file it is a gateway.
+ * @param built the module that `sluice build` writes. Defaults to the one beside the configuration
  */
-export async function hostOf(config: string): Promise<FoundHost> {
+export async function hostOf(
+  config: string,
+  built = join(dirname(config), 'sluice.built.ts'),
+): Promise<FoundHost> {
   const file = resolve(config)
   const root = rootOf(file)
   const files = new Map<string, string>()
   for await (const path of codeIn(root)) {
-    if (path !== file) files.set(path, plain(await readFile(path, 'utf8').catch(() => '')))
+    if (path !== file && path !== resolve(built))
+      files.set(path, plain(await readFile(path, 'utf8').catch(() => '')))
     if (files.size >= MAX_FILES) break
   }
-  let importers = importersOf(new Set([file]), files)
+  let importers = importersOf(new Set([file, resolve(built)]), files)
   for (const seen = new Set(importers); importers.length > 0; ) {
     for (const path of importers) {
       const [name, call] = callIn(files.get(path)!) ?? []
@@ -129,12 +134,15 @@ function callIn(text: string): [keyof typeof hosts, string] | undefined {
   // A name in a text is no call: the file must also import it, or call it as a member.
   const calls = (name: string) =>
     new RegExp(`\\b${name}(?=\\s*[<(]| as )`).test(text) &&
-    new RegExp(`\\.${name}\\b|\\b${name}\\b[^'"()]*(from|=[^'"()]*\\()\\s*['"]sluice`).test(text)
+    new RegExp(
+      `\\.${name}\\b|\\b${name}\\b[^'"()]*(from|=[^'"()]*\\()\\s*['"](sluice|[^'"]*/sluice\\.built)`,
+    ).test(text)
   if (calls('createGateway')) return ['gateway', 'createGateway']
   if (calls('rateLimitProxy')) return ['next', 'rateLimitProxy']
   if (calls('fastifyRateLimiter')) return ['node', 'fastifyRateLimiter']
   if (calls('createSluice')) return ['app', 'createSluice']
   if (!calls('rateLimiter')) return undefined
   if (specifiers.includes('sluice/node')) return ['node', 'rateLimiter of sluice/node']
-  return specifiers.includes('sluice') ? ['app', 'rateLimiter'] : undefined
+  const isOurs = specifiers.some((name) => /^sluice$|\/sluice\.built(\.\w+)?$/.test(name))
+  return isOurs ? ['app', 'rateLimiter'] : undefined
 }

@@ -4,7 +4,6 @@ import { isAmbiguous } from '../core/base/ambiguous-target.ts'
 import { MAX_MS, parseDuration } from '../core/base/duration.ts'
 import { networkRange } from '../core/base/ip.ts'
 import { MAX_UNITS } from '../core/base/units.ts'
-import { units } from '../core/config/schema/limit.ts'
 import {
   either,
   first,
@@ -16,6 +15,7 @@ import {
   object,
   says,
   text,
+  units,
   whole,
 } from '../core/config/schema/shapes.ts'
 import type { SettledDecision } from '../core/decide/operate.ts'

@@ -2,7 +2,7 @@
 import { ConfigError } from './base/errors.ts'
 import type { Log } from './base/log.ts'
 import type { RuntimeContext } from './base/runtime.ts'
-import { type FeatureDeclaration, together } from './config/feature.ts'
+import type { FeatureDeclaration } from './config/feature.ts'
 import type { Config } from './config/parse.ts'
 import type { ScriptPart } from './connection/upstash/part.ts'
 import type { Engine, EngineStages } from './decide/engine.ts'
@@ -82,7 +82,7 @@ const SHARED = ['endpoints', 'handlers', 'lua']
 export const featuresOf = ({ use }: Pick<Config, 'use'>, byDefault: readonly Feature[] = []) => {
   // `parseConfig` has checked that each one has `compile`. Its type does not name stages, which know the type of the configuration.
   const used = use as readonly Feature[]
-  return together(used, byDefault)
+  return [...byDefault.filter(({ name }) => !used.some((one) => one.name === name)), ...used]
 }
 
 /** The later of two features with one stage would replace the first without a word. */

@@ -7,10 +7,9 @@ import { type OwnedFields, opaque, owners } from '../core/config/owners.ts'
 import type { Config, Policy } from '../core/config/parse.ts'
 import { checked } from '../core/config/schema/checked.ts'
 import { checkCounting } from '../core/config/schema/config-checks.ts'
-import { units } from '../core/config/schema/limit.ts'
 import { checkCalendar, checkQuota } from '../core/config/schema/policy-checks.ts'
 import { settingFields } from '../core/config/schema/settings.ts'
-import { name, type Output, object, oneOf, whole } from '../core/config/schema/shapes.ts'
+import { name, type Output, object, oneOf, units, whole } from '../core/config/schema/shapes.ts'
 import { normalTerms, termFields } from '../core/config/schema/terms.ts'
 
 const { limits: _, ...ownersOfTerms } = owners

@@ -9,8 +9,8 @@ import type { Side } from './side.ts'
 type Exported = Record<string, unknown>
 type Make = (...options: unknown[]) => object
 
-/** Entries without a part of the limiter. They start servers, or need packages or a runtime of their own. */
-const APART = ['./testing', './lint', './client', './nest', './better-auth', './rpc']
+/** Entries without a part of the limiter, or with other names for it. They start servers, or need packages or a runtime of their own. */
+const APART = ['./testing', './lint', './client', './nest', './better-auth', './rpc', './built']
 
 async function entriesOf(name: string, folder: string): Promise<Map<string, Exported>> {
   const { exports } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))

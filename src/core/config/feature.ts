@@ -35,12 +35,6 @@ export interface FeatureDeclaration extends FeatureFields {
   compile(program: never): object
 }
 
-/** The features of a configuration and those of its host. One of `use` replaces that of the host. */
-export const together = <F extends { name: string }>(
-  use: readonly F[],
-  byDefault: readonly F[],
-): F[] => [...byDefault.filter(({ name }) => !use.some((one) => one.name === name)), ...use]
-
 /** The parts of a configuration that features check, as far as they are valid. A setting with a problem may be `null`. */
 export interface CheckedConfig {
   policies: readonly (Partial<Policy> | undefined)[]

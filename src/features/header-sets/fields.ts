@@ -4,7 +4,7 @@ import type { FieldSet } from '../../core/base/field-set.ts'
 import { APART } from '../../core/config/schema/headers.ts'
 import { either, isObject, object, oneOf, pattern } from '../../core/config/schema/shapes.ts'
 import { setOf } from '../../core/respond/ratelimit-fields/sets.ts'
-import { prefixed, sets } from './sets.ts'
+import { headerSet, sets } from './sets.ts'
 
 type Name = 'draft-11' | keyof typeof sets
 const names: Name[] = ['draft-11', ...(Object.keys(sets) as (keyof typeof sets)[])]
@@ -16,14 +16,14 @@ const set = either(
       names,
       `one of ${names.join(', ')}, an object with prefix and reset, or "off" outside of a list`,
     ),
-    v.transform((name) => (name === 'draft-11' ? name : sets[name])),
+    v.transform((name) => (name === 'draft-11' ? name : headerSet(name))),
   ),
   v.pipe(
     object(() => ({
       prefix: pattern('the start of a header name like "X-RateLimit-"', /^[A-Za-z][\w-]{0,63}$/),
       reset: oneOf('epoch', 'delta', 'iso'),
     })),
-    v.transform(({ prefix, reset }) => prefixed(prefix, reset)),
+    v.transform((written) => headerSet(written)),
   ),
 )
 

@@ -70,7 +70,7 @@ export const sets = {
 
 const resets = { epoch: fullAt, delta: untilFull, iso: fullAtIso }
 
-export const prefixed = (prefix: string, reset: keyof typeof resets): FieldSet =>
+const prefixed = (prefix: string, reset: keyof typeof resets): FieldSet =>
   fieldSet(
     leastLeft,
     {
@@ -81,3 +81,9 @@ export const prefixed = (prefix: string, reset: keyof typeof resets): FieldSet =
     (headers) => leastIn(headers, `${prefix}Remaining`),
     /rate-?limit-$/i.test(prefix) ? [`${prefix}Used`, `${prefix}Resource`] : [],
   )
+
+/** The set of a value of `headers`. */
+export const headerSet = (
+  written: keyof typeof sets | { prefix: string; reset: keyof typeof resets },
+): FieldSet =>
+  typeof written === 'string' ? sets[written] : prefixed(written.prefix, written.reset)

@@ -1,7 +1,6 @@
 import * as v from 'valibot'
-import { units } from '../../core/config/schema/limit.ts'
 import type { PlanSource } from '../../core/config/schema/plan.ts'
-import { isObject, pattern } from '../../core/config/schema/shapes.ts'
+import { isObject, pattern, units } from '../../core/config/schema/shapes.ts'
 
 /** An object by names. Reports the names that valibot would silently drop from a record. */
 const byName = <I, O>(

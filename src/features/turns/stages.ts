@@ -14,3 +14,5 @@ export const compileFor =
     isUsed(config, ({ wait }) => wait)
       ? { lua: [lines], waiting: createWaiting(createRoom(maxWaiting)) }
       : {}
+
+export const turns = compileFor(MAX_WAITING)

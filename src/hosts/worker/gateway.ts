@@ -6,7 +6,7 @@ import { apiLua } from '../../api/lua.ts'
 import { createRouter, KEYS } from '../../api/router.ts'
 import type { Bindings } from '../../core/base/bindings.ts'
 import { ConfigError } from '../../core/base/errors.ts'
-import { isOrigin } from '../../core/base/origin.ts'
+import { isOrigin } from '../../core/base/host.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import { createLimiter } from '../../core/create.ts'
 import type { Limiter } from '../../core/feature.ts'
@@ -38,8 +38,6 @@ export interface GatewayOptions {
   openapi?: object
 }
 
-type App = Hono<{ Bindings: GatewayBindings }>
-
 /**
  * Creates the whole Worker. It decides each request, then forwards it to the origin or answers 429. Paths under `/_sluice/` are
  * reserved, for example for the decision API.
@@ -50,20 +48,26 @@ type App = Hono<{ Bindings: GatewayBindings }>
  *   policies: [{ name: 'per-ip', limit: 100, window: '1m' }],
  * }))
  */
-export function createGateway(options: ConfigOptions<Context>, more: GatewayOptions = {}): App {
+export function createGateway(
+  options: ConfigOptions<Context>,
+  more: GatewayOptions = {},
+): Hono<{ Bindings: GatewayBindings }> {
   const byDefault = [...defaults(), verify()]
   return gatewayOf(createLimiter(options, { byDefault, lua: apiLua }), more)
 }
 
 /** @param limiter with the parts of the script that the decision API needs */
-export function gatewayOf(limiter: Limiter, { openapi }: GatewayOptions): App {
+export function gatewayOf(
+  limiter: Limiter,
+  { openapi }: GatewayOptions,
+): Hono<{ Bindings: GatewayBindings }> {
   deployed.limiter = limiter
   const { config, log } = limiter
   const { origin: configured, originTimeoutMs } = config
   /** Adds the CORS fields to a response that the gateway itself makes. */
   const withOwnCors = (c: Context, answer: Response) =>
     withCors(answer, config, c.req.header('origin'))
-  const app: App = new Hono({
+  const app: Hono<{ Bindings: GatewayBindings }> = new Hono({
     // Routes by the normalized path, so that no other spelling of a reserved path reaches the origin. The path behind Envoy's
     // prefix comes from the client. It is not normalized: `/..%2F..%2F` would leave the prefix and reach an endpoint that answers 200.
     getPath: (request) => {

@@ -1,10 +1,5 @@
 /** Checks parts of a configuration against each other. */
-import {
-  type CheckedConfig,
-  type FeatureDeclaration,
-  type FeatureFields,
-  together,
-} from '../feature.ts'
+import type { CheckedConfig, FeatureDeclaration, FeatureFields } from '../feature.ts'
 import { parseOwned } from '../owned.ts'
 import type { ApiKeys } from './credentials.ts'
 import { keysOfAll, MAX_KEYS } from './keys-in-redis.ts'
@@ -31,7 +26,8 @@ export function checkCounting(
   const { use = [], store } = valid
   checkUse(use, problem)
   store?.own?.check(valid, problem)
-  const features = together<FeatureFields>(use, byDefault)
+  const others = byDefault.filter(({ name }) => !use.some((one) => one.name === name))
+  const features = [...use, ...others]
   const owned = parseOwned(all, features, problem)
   if (!Array.isArray(all.policies)) return undefined
   const policies: Unchecked = all.policies

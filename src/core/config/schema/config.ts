@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { isOrigin } from '../../base/origin.ts'
+import { isOrigin } from '../../base/host.ts'
 import type { FeatureFields } from '../feature.ts'
 import { checkNeeds } from '../needs.ts'
 import { type OwnedSettings, opaque, settingOwners } from '../owners.ts'

@@ -6,11 +6,8 @@ import {
   named,
   object,
   pattern,
-  whole,
+  units,
 } from './shapes.ts'
-
-/** Units of a limit. The algorithm may bound them further (`largestQuota`). */
-export const units = whole(1, Number.MAX_SAFE_INTEGER)
 
 const claimFields = () => ({
   /** Name of the claim with the limit: a whole number of at least 1. Required. */

@@ -68,6 +68,9 @@ export const whole = (
     ),
   )
 
+/** Units of a limit. The algorithm may bound them further (`largestQuota`). */
+export const units = whole(1, Number.MAX_SAFE_INTEGER)
+
 export const flag: v.GenericSchema<boolean, boolean> = v.boolean('true or false')
 
 /** A namespace. */

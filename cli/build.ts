@@ -1,0 +1,83 @@
+/** `sluice build`: writes the configuration of the current folder as a module without the parser. */
+import { existsSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
+import { basename, dirname, join, relative, resolve } from 'node:path'
+import type { ConfigOptions } from '../src/core/config/options.ts'
+import { moduleOf, neededBy } from './build/module.ts'
+import type { Call } from './call.ts'
+import { checkPolicies } from './check/policies.ts'
+import { runChecks } from './check/run.ts'
+import { readOptions } from './options.ts'
+import { type FoundHost, hostOf } from './project/hosts.ts'
+import { CONFIG_FILE, loadConfig } from './project/load-config.ts'
+import { wranglerFor } from './project/root.ts'
+
+const usage = (
+  title: string,
+) => `Checks the configuration as sluice check does, and writes it as a module: parsed, and with only the
+features that its fields need. Import rateLimiter, createSluice or createGateway, and the
+configuration, from that module: a bundle with it has no parser, and starts faster.
+
+  ${title} [options]
+
+  --config FILE  the configuration (default sluice.config.ts)
+  --out FILE     the module (default sluice.built.ts beside it)
+  --check        write nothing: exit with 1 if the module is not that of the configuration
+  --help         show this text
+
+Exits with 1 if the configuration has mistakes.`
+
+/** The module of a configuration, beside it. */
+export const builtFileOf = (config: string) => join(dirname(config), 'sluice.built.ts')
+
+/** The text of the module of a configuration that is valid. */
+export async function builtTextOf(config: string, out: string, host: FoundHost): Promise<string> {
+  const options = (await loadConfig(config)) as ConfigOptions
+  const from = relative(dirname(resolve(out)), resolve(config))
+  return moduleOf(host.parse(options), options, from.startsWith('.') ? from : `./${from}`)
+}
+
+/** Why the module of a configuration is stale; `undefined` without a module, and for a current one. */
+export async function staleness(
+  config: string,
+  host: FoundHost,
+  out = builtFileOf(config),
+): Promise<string | undefined> {
+  if (!existsSync(out)) return undefined
+  return (await readFile(out, 'utf8')) === (await builtTextOf(config, out, host))
+    ? undefined
+    : `${basename(out)} is not the module of ${basename(config)} any more. Run: npx sluice build`
+}
+
+export async function main(args: string[], call: Call): Promise<void> {
+  const options = readOptions(
+    args,
+    {
+      config: { type: 'string', default: CONFIG_FILE },
+      out: { type: 'string' },
+      check: { type: 'boolean' },
+    },
+    usage(call.title),
+    call,
+  )
+  if (!options) return
+  const { config, out = builtFileOf(config) } = options
+  const host = await hostOf(config, out)
+  const wrangler = wranglerFor(resolve(config))
+  const passed = await runChecks(
+    [['policies', () => checkPolicies(config, wrangler, {}, host)]],
+    {},
+  )
+  const stale = passed && options.check ? await staleness(config, host, out) : undefined
+  if (stale) console.error(stale)
+  if (!passed || stale) {
+    process.exitCode = 1
+    return
+  }
+  if (options.check) return
+  const text = await builtTextOf(config, out, host)
+  // An equal file keeps its time, so that a bundler that watches it does not start again.
+  if ((await readFile(out, 'utf8').catch(() => '')) !== text) await writeFile(out, text)
+  const needed = neededBy(host.parse(await loadConfig(config)))
+  console.log(`${out}: ${needed.length === 0 ? 'no features' : needed.join(', ')}`)
+}

@@ -1,0 +1,100 @@
+/** Writes a parsed configuration as a module. */
+import { fingerprintOf } from '../../src/built.ts'
+import type { ConfigOptions } from '../../src/core/config/options.ts'
+import type { Config, Policy } from '../../src/core/config/parse.ts'
+import type { Feature } from '../../src/core/feature.ts'
+import * as features from '../../src/features/compile.ts'
+
+/** The names of the features without parameters that a configuration needs. */
+export const neededBy = (config: Config): string[] =>
+  Object.entries<Feature['compile']>(features)
+    .filter(([, compile]) => Object.keys(compile({ config, log: () => {} })).length > 0)
+    .map(([name]) => name)
+
+/** A configuration in normal form as an expression. */
+export interface Expression {
+  text: string
+  /** True if it reads functions or other objects of `options`, the configuration as it is written. */
+  usesOptions: boolean
+}
+
+/**
+ * Writes the normal form. A function, and an object of a class, is the one of `options`.
+ * @throws {Error} for a value that is not in the options
+ */
+export function expressionOf(config: Config, options: ConfigOptions): Expression {
+  const places = placesIn(options)
+  let usesOptions = false
+  function write(value: unknown): string {
+    const known = isPlain(value) ? undefined : places.get(value)
+    if (known) usesOptions = true
+    if (known) return known
+    if (Array.isArray(value)) return `[${value.map(write).join(', ')}]`
+    if (typeof value === 'function' || !isPlain(value))
+      throw new Error(`a ${typeof value} that is not in the file cannot be written`)
+    if (typeof value !== 'object' || value === null) return textOf(value)
+    const fields = Object.entries(value).filter(([, one]) => one !== undefined)
+    return `{ ${fields.map(([name, one]) => `${JSON.stringify(name)}: ${write(one)}`).join(', ')} }`
+  }
+  const { use, store, headers: _, expect: __, accept: ___, policies, ...rest } = config
+  const lean = {
+    ...rest,
+    policies: policies.map(({ accept, ...policy }): Omit<Policy, 'accept'> => policy),
+    ...{ allow: config.allow.map(withoutAccept), deny: config.deny.map(withoutAccept) },
+    ...{ store, use },
+  }
+  const headers = [options.headers ?? 'draft-11'].flat().filter((one) => one !== 'off')
+  const sets = headers.map((one) =>
+    one === 'draft-11' ? textOf(one) : `headerSet(${JSON.stringify(one)})`,
+  )
+  const text = `{ ...${write(lean)}, headers: [${sets.join(', ')}] }`
+  return { text, usesOptions }
+}
+
+const withoutAccept = <Entry extends { accept: unknown }>({ accept, ...entry }: Entry) => entry
+
+const textOf = (value: unknown) =>
+  typeof value === 'number' || value === undefined ? String(value) : JSON.stringify(value)
+
+const isPlain = (value: unknown) =>
+  Object(value) !== value ||
+  [Object.prototype, Array.prototype, null].includes(Object.getPrototypeOf(value))
+
+/** Where each function, and each object of a class or with functions, is in the options. */
+function placesIn(options: object): Map<unknown, string> {
+  const places = new Map<unknown, string>()
+  const walk = (value: unknown, place: string) => {
+    if (Object(value) !== value || places.has(value)) return
+    places.set(value, place)
+    for (const [name, part] of Object.entries(value as object))
+      walk(part, `${place}[${/^\d+$/.test(name) ? name : JSON.stringify(name)}]`)
+  }
+  walk(options, 'options')
+  return places
+}
+
+/**
+ * The text of the module.
+ * @param config the options as the host parses them
+ * @param from the import of the configuration
+ */
+export function moduleOf(config: Config, options: ConfigOptions, from: string): string {
+  const { text, usesOptions } = expressionOf(config, options)
+  const needed = neededBy(config)
+  const isLive = config.live !== undefined
+  const imported = ['built', ...needed, ...(text.includes('headerSet(') ? ['headerSet'] : [])]
+  const readsOptions = usesOptions || isLive
+  return `// Written by npx sluice build. Do not edit: change ${from}, and run it again.
+// @ts-nocheck
+import { ${imported.join(', ')} } from 'sluice/built'
+${isLive ? "import { parser } from 'sluice/built'\n" : ''}${readsOptions ? `import options from '${from}'\n` : ''}
+export { createGateway, createSluice, rateLimiter } from 'sluice/built'
+
+export default built(
+  {
+    config: ${text},
+    features: [${needed.join(', ')}],${isLive ? '\n    source: { options, parse: parser },' : ''}
+  },${readsOptions ? `\n  options,\n  ${fingerprintOf(options)},` : ''}
+)
+`
+}

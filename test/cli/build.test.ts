@@ -1,0 +1,196 @@
+/** `sluice build`: a configuration as a module. */
+import { existsSync } from 'node:fs'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import * as fc from 'fast-check'
+import { describe, expect, test, vi } from 'vitest'
+import { expressionOf, moduleOf, neededBy } from '../../cli/build/module.ts'
+import { builtFileOf, main } from '../../cli/build.ts'
+import { built, createSluice, fingerprintOf, headerSet } from '../../src/built.ts'
+import type { ConfigOptions, PolicyOptions } from '../../src/core/config/options.ts'
+import { type Config, parseConfig } from '../../src/core/config/parse.ts'
+import { bodies } from '../../src/features/bodies/index.ts'
+import * as features from '../../src/features/compile.ts'
+import { defaultFields } from '../../src/features/defaults.ts'
+import { jwt } from '../../src/features/jwt/index.ts'
+import { drawConfig } from '../../tools/differential/configs.ts'
+import { drawFrom } from '../../tools/differential/draw.ts'
+
+const parse = (options: ConfigOptions) => parseConfig(options, defaultFields)
+
+/** Evaluates the normal form of a configuration, as its module does. */
+const evaluated = (config: Config, options: ConfigOptions) =>
+  new Function('options', 'headerSet', `return ${expressionOf(config, options).text}`)(
+    options,
+    headerSet,
+  ) as Config
+
+/** Without fields that are undefined, and without what only tools read. */
+function lean(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(lean)
+  if (Object(value) !== value || typeof value === 'function') return value
+  const fields = Object.entries(value as object).filter(
+    ([name, one]) => one !== undefined && name !== 'accept' && name !== 'expect',
+  )
+  return Object.fromEntries(fields.map(([name, one]) => [name, lean(one)]))
+}
+
+/** A prefixed set of headers is made anew, so its functions are others. */
+const withoutSets = ({ headers, ...config }: Config) => ({
+  ...config,
+  headers: headers.map((set) => (typeof set === 'string' ? set : set.names)),
+})
+
+test('The module of a random configuration has its normal form, with the same functions.', () => {
+  let valid = 0
+  const claim = fc.property(fc.integer({ min: 0, max: 2 ** 31 }), (seed) => {
+    let state = seed
+    const random = () => {
+      state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0
+      return state / 2 ** 32
+    }
+    const drawn = drawConfig(drawFrom(random), { has: () => true, isByDefault: () => true })
+    const options = {
+      ...drawn.config,
+      use: [bodies(), jwt({ secret: 'JWT_SECRET' })],
+    } as unknown as ConfigOptions
+    let config: Config
+    try {
+      config = parse(options)
+    } catch {
+      return
+    }
+    valid += 1
+    const made = evaluated(config, options)
+    expect(lean(withoutSets(made))).toEqual(lean(withoutSets(config)))
+  })
+  fc.assert(claim, { numRuns: 300 })
+  expect(valid).toBeGreaterThan(50)
+})
+
+describe('A field brings its feature:', () => {
+  const base = { name: 'a', limit: 5, window: '1m' } as const
+  const policy = (field: Partial<PolicyOptions>) => ({ policies: [{ ...base, ...field }] })
+  test.each<[string, ConfigOptions, string[]]>([
+    ['none', policy({}), []],
+    ['penalty', policy({ penalty: 'manual' }), ['bans']],
+    ['algorithm: concurrency', policy({ algorithm: 'concurrency' }), ['concurrency']],
+    ['algorithm: sliding-log', policy({ algorithm: 'sliding-log' }), ['slidingLog']],
+    ['distinct', policy({ distinct: 'header:x-user' }), ['distinct']],
+    ['lease', policy({ lease: { max: 5, ttl: '1s' } }), ['leases']],
+    ['overrides', policy({ overrides: true }), ['overrides']],
+    ['plan', policy({ plan: 'header:x-plan', limits: { pro: 9 } }), ['plans']],
+    ['wait', policy({ wait: '1s' }), ['turns']],
+    ['refusal of a policy', policy({ refusal: { status: 420 } }), ['refusals']],
+    ['refusal', { ...policy({}), refusal: { status: 420 } }, ['refusals']],
+    ['refusal as a function', policy({ refusal: () => new Response() }), []],
+    [
+      'trustedProxies',
+      {
+        ...policy({}),
+        clientAddress: { header: 'x-real-ip', trustedProxies: ['cloudflare'] },
+      } as ConfigOptions,
+      ['proxies'],
+    ],
+    [
+      'shield',
+      { ...policy({}), shield: { binding: 'SHIELD', limit: 5, period: '10s' } },
+      ['shield'],
+    ],
+    [
+      'live, whose documents may have any field,',
+      { ...policy({}), live: { from: 'redis' } },
+      Object.keys(features).filter((name) => !['proxies', 'shield'].includes(name)),
+    ],
+  ])('%s.', (_, options, expected) => {
+    expect(neededBy(parse(options)).sort()).toEqual([...expected].sort())
+  })
+})
+
+test('A configuration without functions needs no file besides its module.', () => {
+  const options: ConfigOptions = { policies: [{ name: 'a', limit: 5, window: '1m' }] }
+  const text = moduleOf(parse(options), options, './sluice.config.ts')
+  expect(text).not.toContain('import options')
+  expect(text).toContain("import { built } from 'sluice/built'")
+})
+
+test('A value that the file does not have is an error.', () => {
+  const options: ConfigOptions = { policies: [{ name: 'a', limit: 5, window: '1m', key: () => 1 }] }
+  const other = { policies: [{ ...options.policies[0]!, key: () => 2 }] }
+  expect(() => expressionOf(parse(other), options)).toThrow('a function that is not in the file')
+})
+
+test('A module with other functions than at its build names the command.', () => {
+  const options: ConfigOptions = { policies: [{ name: 'a', limit: 5, window: '1m', key: () => 1 }] }
+  const own = { config: evaluated(parse(options), options), features: [] }
+  expect(built(own, options, fingerprintOf(options))).toMatchObject(own)
+  const changed = { policies: [{ ...options.policies[0]!, limit: 6 }] }
+  expect(() => built(own, changed, fingerprintOf(options))).toThrow('Run: npx sluice build')
+})
+
+test('A limiter of a module decides as the one of its configuration.', async () => {
+  const options: ConfigOptions = {
+    unconfigured: 'local',
+    clientAddress: 'socket',
+    policies: [{ name: 'a', limit: 2, window: '1h', key: (request) => Object(request).method }],
+  }
+  const config = evaluated(parse(options), options)
+  const sluice = createSluice(built({ config, features: [] }, options, fingerprintOf(options)))
+  const statuses = []
+  for (const _ of [1, 2, 3]) {
+    const { response } = await sluice.check(new Request('http://localhost/'), { env: {} })
+    statuses.push(response?.status)
+  }
+  expect(statuses).toEqual([undefined, undefined, 429])
+})
+
+describe('In a project', () => {
+  const written = (limit: number) =>
+    `export default { policies: [{ name: 'a', limit: ${limit}, window: '1m' }], clientAddress: 'socket', accept: 'no-origin' }`
+
+  /** Runs `sluice build` in a folder with a configuration. */
+  async function building(use: (run: typeof runBuild, config: string) => Promise<void>) {
+    const folder = await mkdtemp(join(tmpdir(), 'sluice-build-'))
+    const log = vi.spyOn(console, 'log').mockImplementation(() => {})
+    const error = vi.spyOn(console, 'error').mockImplementation(() => {})
+    try {
+      await use(runBuild, join(folder, 'sluice.config.mjs'))
+    } finally {
+      log.mockRestore()
+      error.mockRestore()
+      await rm(folder, { recursive: true })
+    }
+  }
+
+  /** @returns the exit code */
+  async function runBuild(config: string, ...more: string[]): Promise<number> {
+    const call = { title: 'npx sluice build', file: '', onUsageError() {} }
+    await main(['--config', config, ...more], call)
+    const code = Number(process.exitCode ?? 0)
+    process.exitCode = 0
+    return code
+  }
+
+  test('the module is written, and is stale after a change of the configuration.', () =>
+    building(async (run, config) => {
+      await writeFile(config, written(5))
+      expect(await run(config)).toBe(0)
+      const text = await readFile(builtFileOf(config), 'utf8')
+      expect(text).toContain('"limit": 5')
+      expect(await run(config, '--check')).toBe(0)
+      await writeFile(config, written(6))
+      expect(await run(config, '--check')).toBe(1)
+      expect(console.error).toHaveBeenLastCalledWith(
+        'sluice.built.ts is not the module of sluice.config.mjs any more. Run: npx sluice build',
+      )
+      expect(await readFile(builtFileOf(config), 'utf8')).toBe(text)
+    }))
+
+  test('a configuration with a mistake is not written.', () =>
+    building(async (run, config) => {
+      await writeFile(config, written(0))
+      expect(await run(config)).toBe(1)
+      expect(existsSync(builtFileOf(config))).toBe(false)
+    }))
+})
