@@ -40,7 +40,7 @@ export async function main(args: string[], call: Call): Promise<void> {
   const checks: Check[] = [
     ['policies', () => checkPolicies(options.config, wrangler, details, host)],
     ...(options.policies ? [] : bindingChecks(options.config, wrangler, details)),
-    ...(existsSync(builtFileOf(options.config))
+    ...(!options.policies && existsSync(builtFileOf(options.config))
       ? [['build', () => staleness(options.config, host)] satisfies Check]
       : []),
   ]
