@@ -11,19 +11,19 @@ export interface SizeLimit {
 }
 
 /** With the client `@upstash/redis`, 17 KiB of it, and all features without parameters. */
-export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 106 }
+export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 107 }
 
 // Each host has all features without parameters (src/features/defaults.ts). Without a build step no bundler can leave out those that a
 // configuration does not use.
 export const entryLimits: SizeLimit[] = [
-  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 63 },
-  { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 78.3 },
-  { name: 'sluice/node', file: 'node.js', maxKiB: 65.4 },
+  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 65.4 },
+  { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 79 },
+  { name: 'sluice/node', file: 'node.js', maxKiB: 67.7 },
   { name: 'sluice/next', file: 'next.js', maxKiB: 63.8 },
   { name: 'sluice/better-auth', file: 'better-auth.js', maxKiB: 41.5 },
   { name: 'sluice/express-rate-limit', file: 'express-rate-limit.js', maxKiB: 40.6 },
   { name: 'sluice/nest', file: 'nest.js', maxKiB: 42.6 },
-  { name: 'sluice/client', file: 'client.js', maxKiB: 3.3 },
+  { name: 'sluice/client', file: 'client.js', maxKiB: 3.8 },
   { name: 'sluice/limits', file: 'limits.js', maxKiB: 42 },
   {
     name: 'rateLimiter of sluice/built, one policy',
@@ -35,12 +35,12 @@ export const entryLimits: SizeLimit[] = [
     name: 'createGateway of sluice/built',
     file: 'built.js',
     exports: 'createGateway, built',
-    maxKiB: 57,
+    maxKiB: 57.5,
   },
   { name: 'sluice/rpc', file: 'rpc.js', maxKiB: 90 },
   { name: 'sluice/features', file: 'features.js', maxKiB: 85 },
   { name: 'bodies of sluice/features', file: 'features.js', exports: 'bodies', maxKiB: 12 },
-  { name: 'endpoints of sluice/features', file: 'features.js', exports: 'endpoints', maxKiB: 27 },
+  { name: 'endpoints of sluice/features', file: 'features.js', exports: 'endpoints', maxKiB: 27.4 },
   { name: 'jwt of sluice/features', file: 'features.js', exports: 'jwt', maxKiB: 12.3 },
   { name: 'observe of sluice/features', file: 'features.js', exports: 'observe', maxKiB: 15 },
   { name: 'quota of sluice/features', file: 'features.js', exports: 'quota', maxKiB: 22.4 },
