@@ -6,7 +6,7 @@ import { type Config, parseConfig } from './core/config/parse.ts'
 import type { ScriptPart } from './core/connection/upstash/part.ts'
 import { operations } from './core/decide/operate.ts'
 import type { Feature } from './core/feature.ts'
-import { limiterOf, type Source } from './core/limiter.ts'
+import { type ConfigSource, limiterOf } from './core/limiter.ts'
 import { defaultFields } from './features/defaults.ts'
 import { verify } from './features/verify/index.ts'
 import { middlewareOf, type rateLimiter as unbuiltMiddleware } from './hosts/app/middleware.ts'
@@ -31,7 +31,7 @@ export interface Built {
   /** The features without parameters. @internal */
   features: Feature['compile'][]
   /** The parser of live policies. @internal */
-  source?: Source
+  source?: ConfigSource
 }
 
 /** What a configuration is known by. Functions are equal. @internal */

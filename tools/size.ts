@@ -27,6 +27,11 @@ const shown = new Map([
   ['sluice/limits', '`limits`'],
   ['rateLimiter of sluice', 'the middleware'],
   ['createGateway of sluice', 'the gateway'],
+  [
+    'rateLimiter of sluice/built, one policy',
+    'the middleware [built](docs/reference/cli.md#npx-sluice-build)',
+  ],
+  ['createGateway of sluice/built', 'the gateway built'],
 ])
 
 const options = readScriptOptions(

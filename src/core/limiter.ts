@@ -11,7 +11,7 @@ import { compileMatcher } from './program/match.ts'
 import { addressReader } from './request/client-address.ts'
 
 /** Where a configuration comes from, for a feature that parses another one while the Worker runs. */
-export interface Source {
+export interface ConfigSource {
   options: object
   /** @throws {ConfigError} */
   parse: (options: object) => Config
@@ -26,7 +26,7 @@ export function limiterOf(
   config: Config,
   features: readonly Feature[],
   lua?: readonly ScriptPart[],
-  source?: Source,
+  source?: ConfigSource,
 ): Limiter {
   const log = createLog()
   const stages = stagesOf({ config, log }, features, lua)
@@ -42,7 +42,7 @@ function createRules(
   config: Config,
   log: Log,
   stages: Stages,
-  source: Source | undefined,
+  source: ConfigSource | undefined,
 ): (runtime: RuntimeContext) => Rules {
   // All documents share the readers, so that new policies do not download an issuer's keys again.
   const readers = keyReaders(config, log, stages.claims)

@@ -41,15 +41,13 @@ export interface Outgoing {
   send: (status: number, body: Uint8Array) => void
 }
 
-/** Receives the decision before the handler runs. */
-type Decided = (decision: Decision) => void
-
 /** The status to settle by if no handler runs, because the client has disconnected before. No `countOnly` counts it. */
 const NOT_HANDLED = 0
 
 /**
  * Decides a request. Sends the refusal if it is refused.
  * @param context the argument of key functions
+ * @param decided receives the decision before the handler runs
  * @param usesBodies true if the configuration uses `bodies()`
  * @returns true if the request may pass. False also if the client has disconnected, or if the app has answered in the meantime
  * @throws {ConfigError} if a policy needs the client address, and `clientAddress` is not usable
@@ -59,7 +57,7 @@ export async function serve(
   incoming: NodeRequest,
   outgoing: Outgoing,
   context: unknown,
-  decided: Decided,
+  decided: (decision: Decision) => void,
   usesBodies: boolean,
 ): Promise<boolean> {
   const { response } = outgoing
