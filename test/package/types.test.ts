@@ -183,7 +183,7 @@ equal<Omit<index.ConfigOptions, 'store' | 'use'>, Omit<source.ConfigOptions, 'st
 equal<Options<typeof features>, Options<typeof sourceFeatures>>(true)
 equal<Options<typeof graphql>, Options<typeof sourceGraphql>>(true)
 equal<Options<typeof objects>, Options<typeof sourceObjects>>(true)
-equal<client.Ask | client.RefundAsk | client.KeyLimit, sourceClient.Ask | sourceClient.RefundAsk | sourceClient.KeyLimit>(true)
+equal<client.CallOptions | client.RequestDescription, sourceClient.CallOptions | sourceClient.RequestDescription>(true)
 // @ts-expect-error
 equal<index.PolicyOptions, source.MatchOptions>(true)
 `
