@@ -14,6 +14,7 @@ import { rateLimitProxy } from '../../src/hosts/node/next.ts'
 import { rateLimiter as ofNode } from '../../src/hosts/node/node.ts'
 import { createGateway, rateLimiter } from '../../src/index.ts'
 import { lintApp, lintWorker } from '../../src/lint/lint.ts'
+import { redis } from '../../src/stores/redis.ts'
 import { root, sluice } from '../support/dev-command.ts'
 import { evaluate } from '../support/entries.ts'
 import { blocksOf, pages } from '../support/pages.ts'
@@ -75,6 +76,9 @@ function hostsOf(call: string, code: string, { origin, clientAddress }: ConfigOp
   return clientAddress === undefined ? [hosts.app] : [hosts.app, hosts.node]
 }
 
+/** A client of the app. */
+const client = { sendCommand() {} }
+
 /** Each configuration of a guide, with the call that gets it. */
 const written = pages
   .filter(({ path }) => path.startsWith('docs/guides/'))
@@ -84,7 +88,7 @@ const written = pages
     [...code.matchAll(CALL)].map((found) => {
       const argument = argumentAt(code, found.index + found[0].length)
       const text = stripTypeScriptTypes(`const options = ${argument}`)
-      const options: ConfigOptions = evaluate(`${text}\nreturn options`)
+      const options: ConfigOptions = evaluate(`${text}\nreturn options`, { redis, client })
       return { place: `${page}:${line}`, call: found[1]!, code, options }
     }),
   )

