@@ -30,11 +30,13 @@ Exits with 1 if the configuration has mistakes.`
 /** The module of a configuration, beside it. */
 export const builtFileOf = (config: string) => join(dirname(config), 'sluice.built.ts')
 
-/** The text of the module of a configuration that is valid. */
-export async function builtTextOf(config: string, out: string, host: FoundHost): Promise<string> {
+/** The text of the module of a configuration that is valid, and the names of its features. */
+async function builtOf(config: string, out: string, host: FoundHost) {
   const options = (await loadConfig(config)) as ConfigOptions
+  const parsed = host.parse(options)
   const from = relative(dirname(resolve(out)), resolve(config))
-  return moduleOf(host.parse(options), options, from.startsWith('.') ? from : `./${from}`)
+  const text = moduleOf(parsed, options, from.startsWith('.') ? from : `./${from}`)
+  return { text, needed: neededBy(parsed) }
 }
 
 /** Why the module of a configuration is stale; `undefined` without a module, and for a current one. */
@@ -44,7 +46,8 @@ export async function staleness(
   out = builtFileOf(config),
 ): Promise<string | undefined> {
   if (!existsSync(out)) return undefined
-  return (await readFile(out, 'utf8')) === (await builtTextOf(config, out, host))
+  const { text } = await builtOf(config, out, host)
+  return (await readFile(out, 'utf8')) === text
     ? undefined
     : `${basename(out)} is not the module of ${basename(config)} any more. Run: npx sluice build`
 }
@@ -75,9 +78,8 @@ export async function main(args: string[], call: Call): Promise<void> {
     return
   }
   if (options.check) return
-  const text = await builtTextOf(config, out, host)
+  const { text, needed } = await builtOf(config, out, host)
   // An equal file keeps its time, so that a bundler that watches it does not start again.
   if ((await readFile(out, 'utf8').catch(() => '')) !== text) await writeFile(out, text)
-  const needed = neededBy(host.parse(await loadConfig(config)))
   console.log(`${out}: ${needed.length === 0 ? 'no features' : needed.join(', ')}`)
 }

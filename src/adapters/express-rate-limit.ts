@@ -1,5 +1,5 @@
 /** `sluice/express-rate-limit`: a store for express-rate-limit. */
-import { operators } from '../core/connection/upstash/script-text.ts'
+import { operations } from '../core/decide/operate.ts'
 import { type AdapterOptions, type CounterTerms, createCounter, wholeMs } from './counter.ts'
 
 export type { AdapterOptions } from './counter.ts'
@@ -30,7 +30,7 @@ export class SluiceStore {
   /** @throws {ConfigError} if an option is invalid */
   constructor({ prefix = 'express:', ...options }: SluiceStoreOptions = {}) {
     this.prefix = prefix
-    this.#counter = createCounter(options, 'express-rate-limit', { lua: [{ text: operators }] })
+    this.#counter = createCounter(options, 'express-rate-limit', { lua: [operations] })
   }
 
   /** Called by express-rate-limit. */

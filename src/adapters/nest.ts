@@ -1,6 +1,6 @@
 /** `sluice/nest`: a storage for the throttler of Nest. */
 
-import { operators } from '../core/connection/upstash/script-text.ts'
+import { operations } from '../core/decide/operate.ts'
 import { declaration as bans } from '../features/bans/declaration.ts'
 import { penalties } from '../features/bans/part.ts'
 import { logs } from '../features/sliding-log/part.ts'
@@ -30,7 +30,7 @@ export class SluiceThrottlerStorage {
   constructor(options: AdapterOptions = {}) {
     this.#counter = createCounter(options, 'nest', {
       fields: [bans],
-      lua: [...logs, penalties, { text: operators }],
+      lua: [...logs, penalties, operations],
     })
   }
 

@@ -6,8 +6,7 @@ import type { ScriptPart } from './connection/upstash/part.ts'
 import { createEngine } from './decide/engine.ts'
 import { type Feature, type Limiter, type Stages, stagesOf } from './feature.ts'
 import { keyReaders } from './program/key.ts'
-import type { Rules } from './program/match.ts'
-import { compileMatcher } from './program/match.ts'
+import { compileMatcher, type Rules } from './program/match.ts'
 import { addressReader } from './request/client-address.ts'
 
 /** Where a configuration comes from, for a feature that parses another one while the Worker runs. */

@@ -5,7 +5,7 @@ import type { ConfigOptions, PolicyOptions } from '../core/config/options.ts'
 import { type Config, parseConfig } from '../core/config/parse.ts'
 import { checked, problemAt } from '../core/config/schema/checked.ts'
 import { type Input, object, timeout, whole } from '../core/config/schema/shapes.ts'
-import { operators } from '../core/connection/upstash/script-text.ts'
+import { operations } from '../core/decide/operate.ts'
 import type { Feature } from '../core/feature.ts'
 import { penalties } from '../features/bans/part.ts'
 import { concurrency } from '../features/concurrency/index.ts'
@@ -48,7 +48,7 @@ const featuresOf = ({ wait, maxWaiting }: { wait: number; maxWaiting: number }):
       wait: fixed(algorithm === 'concurrency' ? undefined : wait),
     }),
     compile: () => ({
-      lua: [lines, penalties, { text: operators }],
+      lua: [lines, penalties, operations],
       waiting: createWaiting(createRoom(maxWaiting)),
     }),
   },
