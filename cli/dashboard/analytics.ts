@@ -3,12 +3,14 @@ import { isWithin } from '../../src/core/base/clock.ts'
 import type { PointKind } from '../../src/features/observe/analytics.ts'
 import { deciders, outcomes } from '../../src/features/observe/event.ts'
 import { post, ReportError } from '../../src/features/observe/post.ts'
-import type {
-  Histogram,
-  Offender,
-  Series,
-  Stats,
-  StoreUsage,
+import {
+  fallbacksIn,
+  type Histogram,
+  lastMinuteOf,
+  type Offender,
+  type Series,
+  type Stats,
+  type StoreUsage,
 } from '../../src/features/observe/report.ts'
 
 const MAX_AGE_MS = 15_000
@@ -22,7 +24,7 @@ const MAX_ROWS = 10_000
 const MAX_OFFENDERS = 100
 
 /** The counts of all isolates. Only an isolate knows its circuit and its lost reports. */
-export type AllCounts = Pick<Stats, 'now' | 'total' | 'slots' | 'fallbacks'>
+export type AllCounts = Pick<Stats, 'now' | 'total' | 'slots' | 'fallbacks' | 'lastMinute'>
 
 /** The variables with the account, the token and the dataset. */
 export const VARIABLES = [
@@ -101,6 +103,7 @@ async function read(
     ask({ kinds: ['decisions'], since: firstSlot, doubles: 3, by: slotsBy }),
     ask({ kinds: ['offender'], since: from, doubles: 2, by: offendersBy, limit: MAX_OFFENDERS }),
   ])
+  const ofSlots = slotsOf(slots)
   const series = totals.filter(({ kind }) => kind === 'decisions').flatMap(seriesOf)
   return {
     now,
@@ -111,10 +114,9 @@ async function read(
       offenders: offenders.map(offenderOf),
       store: storeUsageOf(totals.filter(({ kind }) => kind === 'store')),
     },
-    slots: slotsOf(slots),
-    fallbacks: series
-      .filter(({ outcome }) => outcome === 'store-error')
-      .reduce((sum, { decisions }) => sum + decisions, 0),
+    slots: ofSlots,
+    fallbacks: fallbacksIn(series),
+    lastMinute: lastMinuteOf({ now, slots: ofSlots }),
   }
 }
 

@@ -10,6 +10,8 @@ export interface HealthProblem {
   /** The variable to set. */
   variable?: string
   detail: string
+  /** When the circuit opened, ms since the epoch. */
+  since?: number
 }
 
 type Env = RuntimeContext['env']
@@ -45,9 +47,8 @@ export function createHealth({ config, log, rulesOf, partsOf }: Limiter) {
       }
       const problems = misconfigured(env, noOrigin)
       const isConfigured = missingParts(config, env).length === 0
-      if (isConfigured && partsOf(env).database.isOpen()) {
-        problems.push({ code: 'circuit-open', detail: IS_OPEN })
-      }
+      const { openSince: since } = isConfigured ? partsOf(env).database.health() : {}
+      if (since !== undefined) problems.push({ code: 'circuit-open', detail: IS_OPEN, since })
       const policies = caller && rulesOf({ ...runtime, context: undefined }).config.policies
       return report('ready', 'not-ready', problems, {
         policies: policies?.map(({ name }) => name),

@@ -58,6 +58,10 @@ describe('the counts of all isolates', () => {
       },
       slots: [{ from: NOON - 5000, to: NOON + 5000, series: series.map(twice) }],
       fallbacks: 0,
+      lastMinute: {
+        decisions: 2 * series.reduce((sum, { decisions }) => sum + decisions, 0),
+        fallbacks: 0,
+      },
     })
     expect(tell).not.toHaveBeenCalled()
   })

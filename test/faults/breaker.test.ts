@@ -1,18 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type StallMeter, watchStall } from 'sluice-bench'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import type { JsonConfig } from '../../tools/any-config.ts'
-import { OPERATE } from '../support/api-stack.ts'
 import type { FaultText } from '../support/fault-proxy/index.ts'
 import { type FaultStack, many as repeat, startFaultStack } from '../support/fault-stack.ts'
-import { freeze } from '../support/freeze.ts'
 import { isLong } from '../support/long.ts'
 import { testNoLeaks } from '../support/no-leaks.ts'
 
 const DEADLINE = 400
 let stack: FaultStack
-/** What the tests with a stack for themselves have written. */
-const outputs: string[] = []
 beforeAll(async () => {
   stack = await startFaultStack()
 })
@@ -104,60 +99,4 @@ test.each<FaultText>(
   await expectToClose(stall)
 })
 
-/** What each report says about the circuit: the probe, the counts and the metrics. */
-async function reports(stack: FaultStack) {
-  const headers = { authorization: `Bearer ${OPERATE}` }
-  const [ready, stats, metrics] = await Promise.all(
-    ['ready', 'v1/stats', 'v1/metrics'].map((path) => stack.get(`/_sluice/${path}`, headers)),
-  )
-  return [
-    ready!.status === 503,
-    JSON.parse(stats!.body).circuit === 'open',
-    /^sluice_circuit_open 1$/m.test(metrics!.body),
-  ]
-}
-
-test.concurrent.for([
-  ['frozen', 1_400],
-  ['frozen', 50],
-  ['slow', 400],
-] as const)(
-  'While Redis is %s, every report says so from the opening of the circuit until Redis decides again, with a request each %d ms.',
-  async ([way, gapMs], { expect, onTestFinished }) => {
-    const stack = await startFaultStack()
-    onTestFinished(async () => {
-      await stack.stop()
-      outputs.push(stack.output())
-    })
-    const variables = { SLUICE_OPERATE_TOKEN: OPERATE, OBSERVE: '{}' }
-    const policies: JsonConfig['policies'] = [
-      { name: 'a', limit: 100_000, window: '1d', match: { path: '/x' } },
-    ]
-    const worker = await stack.renew({ deadline: DEADLINE, policies }, undefined, variables)
-    await vi.waitFor(async () => expect(await decided(stack)).toBe(true), { timeout: 10_000 })
-    expect(await reports(stack)).toEqual([false, false, false])
-    const resume = way === 'frozen' ? await freeze(stack.redis.url) : undefined
-    if (!resume) await stack.faults.set(`late=${DEADLINE + 300}`)
-    try {
-      await vi.waitFor(
-        async () => {
-          await stack.get('/x')
-          expect(worker.logs.join()).toContain('breaker-opened')
-        },
-        { timeout: 30_000, interval: gapMs },
-      )
-      for (const start = performance.now(); performance.now() - start < 4_000; ) {
-        void stack.get('/x')
-        await sleep(gapMs)
-        expect(await reports(stack)).toEqual([true, true, true])
-      }
-    } finally {
-      resume?.()
-    }
-    await stack.faults.set(null)
-    await vi.waitFor(async () => expect(await decided(stack)).toBe(true), { timeout: 10_000 })
-    expect(await reports(stack)).toEqual([false, false, false])
-  },
-)
-
-testNoLeaks(() => ({ output: () => [stack.output(), ...outputs].join('\n') }))
+testNoLeaks(() => ({ output: stack.output }))

@@ -44,6 +44,8 @@ export function statsAt(now: number): Stats {
       { from: slot, to: slot + 10_000, series: part(0.1) },
     ],
     circuit: 'closed',
+    answeredAt: now - 1_500,
+    lastMinute: { decisions: 600, fallbacks: 0 },
     fallbacks: 3,
     dropped: { log: 2 },
   }

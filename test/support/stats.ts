@@ -30,6 +30,8 @@ export const someStats = (): Stats => ({
   },
   slots: [],
   circuit: 'closed',
+  answeredAt: 1_795_305_358_500,
+  lastMinute: { decisions: 140, fallbacks: 3 },
   fallbacks: 3,
   dropped: { log: 0, 'analytics:COUNTS': 2 },
 })

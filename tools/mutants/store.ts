@@ -484,8 +484,8 @@ export const storeMutants: Mutant[] = [
   ),
   breaker(
     'counts as closed when its hold has ended',
-    'isOpen: () => opened !== undefined',
-    'isOpen: () => holds(opened?.hold, clock())',
+    '...(opened && {',
+    '...(opened && holds(opened.hold, clock()) && {',
     'breaker',
   ),
   breaker('a late reply closes the circuit', 'if (isSlow) {', 'if (false) {', 'breaker'),

@@ -276,6 +276,19 @@ export const stats = v.object({
     v.picklist(['open', 'closed']),
     'The circuit breaker of the isolate that answers. While it is open, `onStoreError` decides.',
   ),
+  openSince: v.exactOptional(
+    described(v.number(), 'When the circuit opened. Absent while it is closed.'),
+  ),
+  answeredAt: v.exactOptional(
+    described(
+      v.number(),
+      'When the latest answer in time of the database came. Absent before the first.',
+    ),
+  ),
+  lastMinute: described(
+    v.object({ decisions: v.number(), fallbacks: v.number() }),
+    'The decisions of the last 60 s, and those of them by `onStoreError`.',
+  ),
   fallbacks: described(v.number(), 'Decisions by `onStoreError`.'),
   dropped: described(counters, 'Lost reports by sink.'),
 })

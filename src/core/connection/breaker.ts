@@ -25,6 +25,14 @@ export interface BreakerOptions {
 /** A call with more limits than this may be slow although the store is healthy, so its duration is not watched. */
 const MAX_ROWS = 128
 
+/** What an isolate knows of its database. Times are ms since the epoch. */
+export interface Health {
+  /** When the circuit opened. Absent once a call has an answer in time: meanwhile `onStoreError` decides, also while calls are tried. */
+  openSince?: number
+  /** When the latest answer in time came. Absent before the first one. */
+  answeredAt?: number
+}
+
 export interface BegunCall {
   /** When its caller stops waiting, ms since the epoch. */
   until: number
@@ -44,6 +52,7 @@ export function createBreaker({ clock = systemClock, onOpen, onClose }: BreakerO
   let failures = 0
   /** Set while the circuit is open. Without `hold` the store has answered late, and each call goes to it. */
   let opened: { since: number; hold?: Hold | undefined } | undefined
+  let answeredAt: number | undefined
   /** Set while a trial call is in flight. After its end another call may try. */
   let trial: Hold | undefined
 
@@ -95,7 +104,8 @@ export function createBreaker({ clock = systemClock, onOpen, onClose }: BreakerO
             return
           }
           failures = 0
-          if (opened) onClose?.(clock() - opened.since)
+          answeredAt = clock()
+          if (opened) onClose?.(answeredAt - opened.since)
           opened = undefined
           return
         }
@@ -109,8 +119,10 @@ export function createBreaker({ clock = systemClock, onOpen, onClose }: BreakerO
   }
 
   return {
-    /** True from the first opening until a call has an answer in time: meanwhile `onStoreError` decides, also while calls are tried. */
-    isOpen: () => opened !== undefined,
+    health: (): Health => ({
+      ...(opened && { openSince: opened.since }),
+      ...(answeredAt !== undefined && { answeredAt }),
+    }),
     begin,
   }
 }

@@ -3,7 +3,7 @@ import { systemClock } from '../base/clock.ts'
 import { NOT_SENT, StoreError } from '../base/errors.ts'
 import { isCloudflare } from '../base/runtime.ts'
 import { withResolvers } from '../base/with-resolvers.ts'
-import { type BegunCall, type BreakerOptions, createBreaker } from './breaker.ts'
+import { type BegunCall, type BreakerOptions, createBreaker, type Health } from './breaker.ts'
 import {
   DEADLINE_MS,
   type Deadline,
@@ -84,7 +84,7 @@ export function connect(
     hold = HOLD,
     ...options
   }: ConnectionOptions = {},
-): Store & { isOpen(): boolean } {
+): Store & { health(): Health } {
   const later = given ?? inTurn
   const breaker = createBreaker({ clock, ...options })
   /** Batches that are not sent yet. */
@@ -192,7 +192,7 @@ export function connect(
   }
 
   return {
-    isOpen: breaker.isOpen,
+    health: breaker.health,
     decide(requests, options = {}) {
       const begun = beginOrJoin([requests], options)
       if (begun instanceof Promise) return begun.then(replyOf)

@@ -3,6 +3,7 @@ import type { Decision } from '../base/decision.ts'
 import type { StoreError } from '../base/errors.ts'
 import type { Part } from '../base/part.ts'
 import type { RuntimeContext } from '../base/runtime.ts'
+import type { Health } from '../connection/breaker.ts'
 import type { Idempotency, Limit, Store, StoreReply, Ticket } from '../connection/store.ts'
 import type { DenialCache } from './denial-cache.ts'
 import type { Naming, PolicyLimit } from './limit.ts'
@@ -62,8 +63,7 @@ export interface StoreAnswer {
 /** The database with its stack of layers. */
 export interface Database {
   store: Store
-  /** True if the circuit breaker is open. */
-  isOpen: () => boolean
+  health: () => Health
 }
 
 /** The parts of a limiter for one set of credentials, with its database. */

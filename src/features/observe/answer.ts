@@ -8,7 +8,7 @@ import type { Stats } from './report.ts'
  * @param statsOf returns the counts of this isolate
  */
 export const reportEndpoint = (
-  statsOf: (database: Pick<Database, 'isOpen'>) => Stats,
+  statsOf: (database: Pick<Database, 'health'>) => Stats,
 ): Endpoint => ({
   path: /^(\/metrics|\/stats)$/,
   methods: ['GET', 'HEAD'],

@@ -15,7 +15,7 @@ import { beginCall, createMeter, isForRequests } from './measure.ts'
 import { createNearLimit, type NearLimit } from './near-limit.ts'
 import type { Destination, ObserveSettings } from './options.ts'
 import { otlpSink } from './otlp.ts'
-import type { Sink, Stats } from './report.ts'
+import { fallbacksIn, lastMinuteOf, type Sink, type Stats } from './report.ts'
 import { createReports } from './reports.ts'
 
 /** Refusals for which a client is responsible. */
@@ -35,7 +35,7 @@ export function createObserver(
   { subjects, to, every, webhook, onDecision }: ObserveSettings,
   log: Log,
   clock: () => number = systemClock,
-): Observer & { statsOf(database: Pick<Database, 'isOpen'>): Stats } {
+): Observer & { statsOf(database: Pick<Database, 'health'>): Stats } {
   const counters = createCounters(to.length > 0)
   const sinks = to.map(sinkOf)
   const reports = createReports({ sinks, everyMs: every, take: counters.take, log })
@@ -116,18 +116,19 @@ export function createObserver(
     }
   }
 
-  function statsOf({ isOpen }: Pick<Database, 'isOpen'>): Stats {
+  function statsOf({ health }: Pick<Database, 'health'>): Stats {
     const now = clock()
     const total = counters.total(now)
+    const slots = counters.slots(now)
     return {
       v: 1,
       now,
       total,
-      slots: counters.slots(now),
-      circuit: isOpen() ? 'open' : 'closed',
-      fallbacks: total.series
-        .filter(({ outcome }) => outcome === 'store-error')
-        .reduce((sum, { decisions }) => sum + decisions, 0),
+      slots,
+      circuit: health().openSince === undefined ? 'closed' : 'open',
+      ...health(),
+      lastMinute: lastMinuteOf({ now, slots }),
+      fallbacks: fallbacksIn(total.series),
       dropped: { ...reports.dropped(), ...(nearLimit && { webhook: nearLimit.dropped() }) },
     }
   }

@@ -10,7 +10,7 @@ type Sample = [labels: Labels, value: number, suffix?: string]
 const suffixes = { counter: '_total', gauge: '', histogram: '' }
 
 /** Writes the counts in the format OpenMetrics 1.0 (https://prometheus.io/docs/specs/om/open_metrics_spec/). */
-export function toOpenMetrics({ total, circuit, fallbacks, dropped }: Stats): string {
+export function toOpenMetrics({ total, circuit, answeredAt, fallbacks, dropped }: Stats): string {
   const { from, series, store } = total
   const bySeries = ({ policy, outcome, decidedBy }: Series) => ({
     policy,
@@ -68,6 +68,13 @@ export function toOpenMetrics({ total, circuit, fallbacks, dropped }: Stats): st
     family('gauge', 'sluice_circuit_open', '1 while the circuit breaker is open, otherwise 0.', [
       [{}, circuit === 'open' ? 1 : 0],
     ]),
+    family(
+      'gauge',
+      'sluice_store_answered_timestamp_seconds',
+      'The time of the latest answer in time.',
+      answeredAt === undefined ? [] : [[{}, answeredAt / 1000]],
+      'seconds',
+    ),
     family('counter', 'sluice_dropped_reports', 'Reports that a sink lost.', by('sink', dropped)),
   ]
   return `${families.flat().join('\n')}\n# EOF\n`

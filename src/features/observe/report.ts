@@ -1,4 +1,5 @@
 /** The counts of an isolate. `GET /_sluice/v1/stats` returns it, and sinks receive it. */
+import type { Health } from '../../core/connection/breaker.ts'
 import type { DecidedBy, DecisionOutcome } from './event.ts'
 
 /** The policy of series that are merged because there are too many. No policy can have this name. */
@@ -69,7 +70,7 @@ export interface Sink {
 }
 
 /** The answer of `GET /_sluice/v1/stats`: the counts of one isolate. */
-export interface Stats {
+export interface Stats extends Health {
   v: 1
   /** The time of this answer, ms since the epoch. */
   now: number
@@ -79,7 +80,29 @@ export interface Stats {
   slots: Pick<Counts, 'from' | 'to' | 'series'>[]
   /** Its circuit breaker. */
   circuit: 'open' | 'closed'
+  /** The decisions of the last 60 s, and those of them by a fallback. */
+  lastMinute: { decisions: number; fallbacks: number }
   /** Decisions by a fallback since the start. */
   fallbacks: number
   dropped: Dropped
+}
+
+const MINUTE_MS = 60_000
+
+/** The series of the last 60 s. The slot in which the minute begins counts in proportion to its part of it. */
+export const lastMinute = ({ now, slots }: Pick<Stats, 'now' | 'slots'>): Series[] =>
+  slots.flatMap(({ from, to, series }) => {
+    const share = Math.min(1, (to - now + MINUTE_MS) / (to - from))
+    return share > 0 ? series.map((one) => ({ ...one, decisions: one.decisions * share })) : []
+  })
+
+const sum = (series: Series[]) => series.reduce((all, { decisions }) => all + decisions, 0)
+
+/** The decisions that `onStoreError` has made. */
+export const fallbacksIn = (series: Series[]): number =>
+  sum(series.filter(({ outcome }) => outcome === 'store-error'))
+
+export function lastMinuteOf(stats: Pick<Stats, 'now' | 'slots'>): Stats['lastMinute'] {
+  const series = lastMinute(stats).filter(({ outcome }) => outcome !== 'verified')
+  return { decisions: Math.round(sum(series)), fallbacks: Math.round(fallbacksIn(series)) }
 }

@@ -160,6 +160,7 @@ test('While the circuit of the database is open, a Worker is healthy and not rea
       {
         code: 'circuit-open',
         detail: 'The database failed repeatedly. Until it answers again, onStoreError decides.',
+        since: expect.any(Number),
       },
     ],
   }

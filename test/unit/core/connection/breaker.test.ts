@@ -48,6 +48,8 @@ const code = async () =>
     (error: StoreError) => error.code,
   )
 
+const isOpen = ({ health }: Pick<typeof store, 'health'>) => health().openSince !== undefined
+
 async function open(by: StoreErrorCode = 'timeout') {
   behaviour = failing(by)
   while (events.length === 0) await code()
@@ -71,19 +73,24 @@ describe('the breaker', () => {
     expect([calls, events]).toEqual([20, []])
   })
 
-  test('isOpen is true from the first opening until a call has succeeded, also while a call is tried.', async () => {
-    expect(store.isOpen()).toBe(false)
+  test('The circuit is open since its first opening until a call has succeeded, also while a call is tried.', async () => {
+    expect(store.health()).toEqual({})
+    await decide()
+    const answeredAt = now
+    expect(store.health()).toEqual({ answeredAt })
+    now += 5_000
     await open()
-    expect(store.isOpen()).toBe(true)
+    const opened = { answeredAt, openSince: now }
+    expect(store.health()).toEqual(opened)
     now += 1_000
-    expect(store.isOpen()).toBe(true) // the next call is a trial call
+    expect(store.health()).toEqual(opened) // the next call is a trial call
     let answer = (_: StoreReply) => {}
     behaviour = () => new Promise((resolve) => (answer = resolve))
     const trying = decide()
-    expect(store.isOpen()).toBe(true)
+    expect(store.health()).toEqual(opened)
     answer(reply)
     await trying
-    expect(store.isOpen()).toBe(false)
+    expect(store.health()).toEqual({ answeredAt: now })
   })
 
   test('After one second a single trial call reaches the store.', async () => {
@@ -301,7 +308,7 @@ describe('while the store does not decide', () => {
         for (let at = 0; at < ms; at += 20) {
           if (at % gapMs === 0) void connection.decide([], { deadlineMs: DEADLINE }).catch(() => {})
           await vi.advanceTimersByTimeAsync(20)
-          if (seen.length > 0) probes.push(connection.isOpen())
+          if (seen.length > 0) probes.push(isOpen(connection))
         }
       }
       await run(14_000)
@@ -309,7 +316,7 @@ describe('while the store does not decide', () => {
       expect(probes.length).toBeGreaterThan(300) // five requests open it
       decide = () => after(10, reply)
       await run(7_000)
-      expect([seen, connection.isOpen()]).toEqual([['opened', 'closed'], false])
+      expect([seen, isOpen(connection)]).toEqual([['opened', 'closed'], false])
     },
   )
 
@@ -328,8 +335,8 @@ describe('while the store does not decide', () => {
     await vi.advanceTimersByTimeAsync(80)
     ms = 10
     void many(3)
-    expect([calls, connection.isOpen()]).toEqual([8, true])
+    expect([calls, isOpen(connection)]).toEqual([8, true])
     await vi.advanceTimersByTimeAsync(10)
-    expect(connection.isOpen()).toBe(false)
+    expect(isOpen(connection)).toBe(false)
   })
 })

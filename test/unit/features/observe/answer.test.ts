@@ -20,7 +20,7 @@ const policies = [{ name: 'per-ip', limit: 10, window: '1m' }] as const
 const paths = ['/stats', '/metrics']
 
 /** A gateway with an observer that has these counts. */
-function gatewayWith(databases: Pick<Database, 'isOpen'>[] = []) {
+function gatewayWith(databases: Pick<Database, 'health'>[] = []) {
   const endpoint = reportEndpoint((database) => {
     databases.push(database)
     return someStats()
@@ -69,9 +69,9 @@ describe('GET /_sluice/v1/stats and /metrics', () => {
   })
 
   test('The observer gets the state of the breaker.', async () => {
-    const databases: Pick<Database, 'isOpen'>[] = []
+    const databases: Pick<Database, 'health'>[] = []
     await ask(gatewayWith(databases), '/stats')
-    expect(databases[0]!.isOpen()).toBe(false)
+    expect(databases[0]!.health()).toEqual({})
   })
 
   test.each(paths)('HEAD %s has the header fields of GET, and no body.', async (path) => {

@@ -35,7 +35,7 @@ function decide(observer: ReportingObserver, fact: Partial<DecisionFact> = {}) {
   observer.decided(factOf({ waitUntil: (promise) => void background.push(promise), ...fact }))
 }
 
-const statsOf = (observer: ReportingObserver) => observer.statsOf({ isOpen: () => false })
+const statsOf = (observer: ReportingObserver) => observer.statsOf({ health: () => ({}) })
 
 test('A report goes to each destination of to, and all have the same counts.', async () => {
   const log = vi.spyOn(console, 'log').mockImplementation(() => {})

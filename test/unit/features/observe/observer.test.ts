@@ -17,7 +17,7 @@ function setUp(options: ObserveOptions = {}) {
     (event, code) => void lines.push(`${event} ${code}`),
     () => NOW,
   )
-  const stats = () => observer.statsOf({ isOpen: () => false })
+  const stats = () => observer.statsOf({ health: () => ({}) })
   return { observer, events, lines, stats }
 }
 
@@ -270,7 +270,9 @@ describe('the statistics of an isolate', () => {
     const { end } = observer.begin([{ requests: [{ mode: 'take', limits }] }])
     const answers = [`${NOW} +${NOW}:60000:1;`]
     end([{ decidedAt: NOW, states: [[limitState()]] }], { answers, sendsTime: false })
-    const { circuit, total } = observer.statsOf({ isOpen: () => true })
+    const { circuit, total } = observer.statsOf({
+      health: () => ({ openSince: NOW - 5_000, answeredAt: NOW - 9_000 }),
+    })
     expect(circuit).toBe('open')
     expect(total.store).toMatchObject({ calls: 1, billedCommands: 4 })
   })

@@ -26,6 +26,7 @@ describe('OpenMetrics', () => {
       ['sluice_store_errors', 'counter', undefined],
       ['sluice_store_call_duration_seconds', 'histogram', 'seconds'],
       ['sluice_circuit_open', 'gauge', undefined],
+      ['sluice_store_answered_timestamp_seconds', 'gauge', 'seconds'],
       ['sluice_dropped_reports', 'counter', undefined],
     ])
     for (const { help } of families) expect(help).toMatch(/^[A-Z1].*\.$/)

@@ -1,0 +1,103 @@
+/** What an operator reads while Redis does not decide, by a clock that the test moves: readiness, counts and metrics agree at each moment. */
+import { expect, onTestFinished, test } from 'vitest'
+import type { ConfigOptions } from '../../../src/core/config/options.ts'
+import type { Stats } from '../../../src/features/observe/report.ts'
+import { TestClock } from '../../../src/testing/clock.ts'
+import { apiTokens, OPERATE } from '../../support/api-stack.ts'
+import { startFaults } from '../../support/fault-proxy/index.ts'
+import { useGateway } from '../../support/gateway.ts'
+
+const DEADLINE = 40
+const config: ConfigOptions = {
+  // On a slow machine a healthy call may need longer, and is then a fallback as an operator would count it.
+  deadline: DEADLINE,
+  policies: [{ name: 'a', limit: 100_000, window: '1d' }],
+}
+const clock = new TestClock()
+const gateway = useGateway({ config, clock })
+
+async function start() {
+  const faults = await startFaults({ target: gateway.bridge.url })
+  const env = { ...apiTokens, UPSTASH_REDIS_REST_URL: faults.url }
+  const isolate = gateway.start(config, { env, observe: {} })
+  onTestFinished(async () => {
+    await faults.close()
+    await isolate.settled()
+  })
+  const read = (path: string) =>
+    isolate.fetch(path, { headers: { authorization: `Bearer ${OPERATE}` } })
+  /** Whether the database decides, as each report says. */
+  async function reports() {
+    const [ready, counts, metrics] = await Promise.all(
+      ['ready', 'v1/stats', 'v1/metrics'].map((path) => read(`/_sluice/${path}`)),
+    )
+    const stats = (await counts!.json()) as Stats
+    const { problems = [] } = (await ready!.json()) as { problems?: { since: number }[] }
+    const text = await metrics!.text()
+    const saysOpen = [
+      ready!.status === 503,
+      stats.circuit === 'open',
+      stats.openSince !== undefined,
+      /^sluice_circuit_open 1$/m.test(text),
+    ]
+    expect(problems[0]?.since).toBe(stats.openSince)
+    const [, answered] = /^sluice_store_answered_timestamp_seconds ([\d.]+)$/m.exec(text) ?? []
+    expect(Number(answered) * 1000).toBeCloseTo(stats.answeredAt ?? Number.NaN)
+    return { saysOpen: new Set(saysOpen), stats }
+  }
+  /** Sends a request. @returns true if Redis has decided it */
+  const isDecided = async () => (await isolate.fetch('/')).headers.has('ratelimit')
+  return { faults, isolate, isDecided, reports }
+}
+
+const until = async (isTrue: () => Promise<boolean>) => {
+  for (let attempt = 0; !(await isTrue()); attempt += 1) expect(attempt).toBeLessThan(200)
+}
+
+test.each(
+  (['hang', 'refuse', `late=${DEADLINE + 300}`] as const).flatMap((fault) =>
+    [1_400, 20].map((gapMs) => [fault, gapMs] as const),
+  ),
+)(
+  'With the fault %s and a request each %d ms, all reports say that the circuit is open from its opening until Redis decides again.',
+  async (fault, gapMs) => {
+    const { faults, isolate, isDecided, reports } = await start()
+    await until(isDecided)
+    const before = await reports()
+    expect(before.saysOpen).toEqual(new Set([false]))
+    expect(Math.abs(clock.now() - before.stats.answeredAt!)).toBeLessThan(5_000)
+
+    await faults.set(fault)
+    const next = async () => {
+      clock.advance(gapMs)
+      expect(await isDecided()).toBe(false)
+    }
+    while (!isolate.events().includes('breaker-opened')) await next()
+    const { openSince, answeredAt } = (await reports()).stats
+    for (let sent = 0; sent < 12; sent += 1) {
+      await next()
+      const { saysOpen, stats } = await reports()
+      expect([saysOpen, stats.openSince]).toEqual([new Set([true]), openSince])
+      expect(stats.answeredAt).toBe(answeredAt)
+    }
+    const during = (await reports()).stats
+    expect(during.answeredAt).toBe(before.stats.answeredAt)
+    expect(during.lastMinute.fallbacks).toBe(during.fallbacks)
+    expect(during.lastMinute.decisions).toBe(
+      during.total.series.reduce((sum, { decisions }) => sum + decisions, 0),
+    )
+
+    await faults.set(null)
+    await until(async () => {
+      clock.advance(1_400)
+      return isDecided()
+    })
+    const after = await reports()
+    expect(after.saysOpen).toEqual(new Set([false]))
+    expect(after.stats.answeredAt).toBeGreaterThan(before.stats.answeredAt!)
+    clock.advance('70s')
+    await until(isDecided)
+    expect((await reports()).stats.lastMinute.fallbacks).toBe(0)
+    expect(isolate.events().filter((event) => event === 'breaker-opened')).toHaveLength(1)
+  },
+)
