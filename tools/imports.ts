@@ -99,14 +99,7 @@ const rooms: Record<string, Room> = {
   'hosts/node': {
     rooms: ['core', ...core('base', 'config', 'request'), 'hosts/app', 'limits'],
   },
-  adapters: {
-    rooms: [
-      'core',
-      ...core('base', 'config', 'connection', 'program', 'decide'),
-      ...['bans', 'sliding-log'].map((name) => `features/${name}`),
-      'hosts/app',
-    ],
-  },
+  adapters: { rooms: ['core/base', 'features/bans', 'features/sliding-log', 'limits'] },
   client: { rooms: ['core/base', 'api', 'features/bans', 'features/overrides', 'limits'] },
   lint: {
     rooms: [...core('base', 'config', 'request', 'program'), 'features'],

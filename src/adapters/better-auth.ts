@@ -1,8 +1,9 @@
 /** `sluice/better-auth`: counts the rate limits of Better Auth. */
 import { logs } from '../features/sliding-log/part.ts'
-import { type AdapterOptions, createCounter, inSeconds, termsOf } from './counter.ts'
+import { doorByTerms } from '../limits/by-terms.ts'
+import { type AdapterOptions, inSeconds, termsOf } from './terms.ts'
 
-export type { AdapterOptions } from './counter.ts'
+export type { AdapterOptions } from './terms.ts'
 
 /** The storage that `rateLimit.customStorage` of Better Auth expects. */
 export interface BetterAuthStorage {
@@ -25,11 +26,11 @@ export interface BetterAuthStorage {
  * export const auth = betterAuth({ rateLimit: { enabled: true, customStorage: sluiceStorage() } })
  */
 export function sluiceStorage(options: AdapterOptions = {}): BetterAuthStorage {
-  const counter = createCounter(options, 'better-auth', { lua: logs })
+  const door = doorByTerms('better-auth', options, [], logs)
   return {
     async consume(key, { window, max }) {
       const terms = termsOf({ limit: max, windowMs: window * 1000 })
-      const { allowed, retryAfterMs } = await counter.take(terms, key)
+      const { allowed, retryAfterMs } = await door.limit(terms, key)
       return { allowed, retryAfter: allowed ? null : inSeconds(retryAfterMs ?? terms.window) }
     },
   }

@@ -1,8 +1,9 @@
 /** `sluice/express-rate-limit`: a store for express-rate-limit. */
-import { operations } from '../core/decide/operate.ts'
-import { type AdapterOptions, type CounterTerms, createCounter, wholeMs } from './counter.ts'
+import { doorByTerms } from '../limits/by-terms.ts'
+import type { LimitTerms } from '../limits/terms.ts'
+import { type AdapterOptions, wholeMs } from './terms.ts'
 
-export type { AdapterOptions } from './counter.ts'
+export type { AdapterOptions } from './terms.ts'
 
 export interface SluiceStoreOptions extends AdapterOptions {
   /** Keeps the counters of several limiters apart, which would count each other's requests. Defaults to `'express:'`. */
@@ -17,20 +18,20 @@ export interface ClientInfo {
 
 /**
  * A store for express-rate-limit 6 and later. A window opens with the first request of a client. Each hit is one atomic call. Without Redis
- * the process counts; `get`, `decrement` and `resetKey` reject with a `StoreError`.
+ * the process counts; `decrement` and `resetKey` reject with a `StoreError`.
  * @example
  * app.use(rateLimit({ windowMs: 60_000, limit: 100, store: new SluiceStore() }))
  */
 export class SluiceStore {
   readonly localKeys = false
   readonly prefix: string
-  readonly #counter: ReturnType<typeof createCounter>
-  #terms: CounterTerms | undefined
+  readonly #door: ReturnType<typeof doorByTerms>
+  #terms: LimitTerms | undefined
 
   /** @throws {ConfigError} if an option is invalid */
   constructor({ prefix = 'express:', ...options }: SluiceStoreOptions = {}) {
     this.prefix = prefix
-    this.#counter = createCounter(options, 'express-rate-limit', { lua: [operations] })
+    this.#door = doorByTerms('express-rate-limit', options, [], [])
   }
 
   /** Called by express-rate-limit. */
@@ -41,24 +42,24 @@ export class SluiceStore {
   }
 
   async increment(key: string): Promise<ClientInfo> {
-    return infoOf(await this.#counter.take(this.#ready, this.prefix + key))
+    return infoOf(await this.#door.limit(this.#ready, this.prefix + key))
   }
 
   /** Resolves to `undefined` for a client without hits. */
   async get(key: string): Promise<ClientInfo | undefined> {
-    const info = infoOf(await this.#counter.operate('peek', this.#ready, this.prefix + key))
+    const info = infoOf(await this.#door.peek(this.#ready, this.prefix + key))
     return info.totalHits > 0 ? info : undefined
   }
 
   async decrement(key: string): Promise<void> {
-    await this.#counter.giveBack(this.#ready, this.prefix + key)
+    await this.#door.refund(this.#ready, this.prefix + key)
   }
 
   async resetKey(key: string): Promise<void> {
-    await this.#counter.operate('reset', this.#ready, this.prefix + key)
+    await this.#door.reset(this.#ready, this.prefix + key)
   }
 
-  get #ready(): CounterTerms {
+  get #ready(): LimitTerms {
     if (this.#terms) return this.#terms
     throw new TypeError('SluiceStore: pass it to rateLimit({ store }), which sets the window')
   }

@@ -1,12 +1,11 @@
 /** `sluice/nest`: a storage for the throttler of Nest. */
-
-import { operations } from '../core/decide/operate.ts'
 import { declaration as bans } from '../features/bans/declaration.ts'
 import { penalties } from '../features/bans/part.ts'
 import { logs } from '../features/sliding-log/part.ts'
-import { type AdapterOptions, createCounter, inSeconds, termsOf } from './counter.ts'
+import { doorByTerms } from '../limits/by-terms.ts'
+import { type AdapterOptions, inSeconds, termsOf } from './terms.ts'
 
-export type { AdapterOptions } from './counter.ts'
+export type { AdapterOptions } from './terms.ts'
 
 /** The state of a key after a hit. The times are in seconds. */
 export interface ThrottlerRecord {
@@ -24,14 +23,11 @@ export interface ThrottlerRecord {
  * ThrottlerModule.forRoot({ throttlers: [{ ttl: 60_000, limit: 100 }], storage: new SluiceThrottlerStorage() })
  */
 export class SluiceThrottlerStorage {
-  readonly #counter: ReturnType<typeof createCounter>
+  readonly #door: ReturnType<typeof doorByTerms>
 
   /** @throws {ConfigError} if an option is invalid */
   constructor(options: AdapterOptions = {}) {
-    this.#counter = createCounter(options, 'nest', {
-      fields: [bans],
-      lua: [...logs, penalties, operations],
-    })
+    this.#door = doorByTerms('nest', options, [bans], [...logs, penalties])
   }
 
   /**
@@ -46,19 +42,21 @@ export class SluiceThrottlerStorage {
     blockDuration: number,
     throttlerName: string,
   ): Promise<ThrottlerRecord> {
-    const { penalty, ...terms } = termsOf({ limit, windowMs: ttl, blockMs: blockDuration })
+    const terms = termsOf({ limit, windowMs: ttl, blockMs: blockDuration })
+    const { penalty, window, ...others } = terms
     const own = `${throttlerName}:${key}`
-    const state = await this.#counter.take(penalty ? { ...terms, penalty } : terms, own)
-    const { allowed, bannedForMs, retryAfterMs, remaining, resetAfterMs } = state
+    const state = await this.#door.limit(terms, own)
+    const { allowed, retryAfterMs, remaining, resetAfterMs } = state
+    const { bannedForMs } = state.limits[0]!
     // After a block the hits begin at 0. During it no hit is counted, so the reset loses none.
-    if (penalty && bannedForMs === penalty.ban && penalty.ban < terms.window) {
-      await this.#counter.operate('reset', terms, own).catch(() => {})
+    if (penalty && bannedForMs === penalty.ban && penalty.ban < window) {
+      await this.#door.reset({ ...others, window }, own).catch(() => {})
     }
     return {
       totalHits: allowed ? state.limit - remaining : state.limit + 1,
       timeToExpire: inSeconds(resetAfterMs),
       isBlocked: !allowed,
-      timeToBlockExpire: allowed ? 0 : inSeconds(bannedForMs ?? retryAfterMs ?? terms.window),
+      timeToBlockExpire: allowed ? 0 : inSeconds(bannedForMs ?? retryAfterMs ?? window),
     }
   }
 }

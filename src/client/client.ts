@@ -3,9 +3,10 @@
 import type { Ask, KeyLimit, RequestDescription } from '../api/schema.ts'
 import type { Decision, LimitStatus } from '../core/base/decision.ts'
 import { HELD_MS } from '../core/base/held.ts'
+import { show } from '../core/base/show.ts'
 import type { BanPage } from '../features/bans/endpoint.ts'
 import type { OverrideList } from '../features/overrides/endpoints.ts'
-import { checkCost, checkKey, wrong } from '../limits/check.ts'
+import { checkCost, checkKey, formOf, wrong } from '../limits/check.ts'
 import type {
   KeyValues,
   LimitDecision,
@@ -132,14 +133,11 @@ export function createClient(options: ClientOptions): ApiClient {
     }
   }
 
-  function byName(name: 'limit' | 'peek', [one, second, third]: unknown[]) {
-    const isList = Array.isArray(one)
-    const { plan, ...rest } = ((isList ? second : third) ?? {}) as CallOptions
-    const all: readonly LimitKey[] = isList ? one : [[one, second as KeyValues]]
-    for (const [, key] of all) checkKey(name, key)
-    const limits = all.map(([policy, key]): [string, KeyValues] => [policy, cut(key)])
-    const [[policy, key] = ['', '']] = limits
-    const about = isList ? { limits } : { policy, key }
+  function byName(name: 'limit' | 'peek', given: unknown[]) {
+    const [all, { plan, ...rest }] = formOf<string, CallOptions>(name, given)
+    const limits = all.map(([policy, key]) => [policy, sendable(name, policy, key)] as const)
+    const [[policy, key] = []] = limits
+    const about = Array.isArray(given[0]) ? { limits } : { policy, key }
     return decided(name, { ...about, plan, ...(name === 'peek' && { mode: 'peek' }) } as Ask, rest)
   }
 
@@ -153,14 +151,13 @@ export function createClient(options: ClientOptions): ApiClient {
     decide: async (request, { mode, ...rest } = {}) =>
       decided('decide', { request: described(request), ...(mode && { mode }) }, rest),
     async reset(policy, key) {
-      checkKey('reset', key)
-      const path = `${pathOf(policy)}/reset`
-      return statusOf(await jsonOf(path, { key: cut(key) }, { name: 'reset' }))
+      const body = { key: sendable('reset', policy, key) }
+      return statusOf(await jsonOf(`${pathOf(policy)}/reset`, body, { name: 'reset' }))
     },
     async refund(policy, key, { cost, plan, decidedAt, slot }: RefundOptions = {}) {
       checkCost('refund', cost)
-      checkKey('refund', key)
-      const body = { policy, key: cut(key), cost, plan, decidedAt, slot }
+      const sent = sendable('refund', policy, key)
+      const body = { policy, key: sent, cost, plan, decidedAt, slot }
       return statusOf(await jsonOf('refund', body, { name: 'refund' }))
     },
     overrides: {
@@ -176,6 +173,13 @@ export function createClient(options: ClientOptions): ApiClient {
       return jsonOf(path, undefined, { method: 'GET' }) as Promise<BanPage>
     },
   }
+}
+
+/** The key of a call as it is sent. @throws {TypeError} if the key or the name of its policy is invalid */
+function sendable(call: string, policy: unknown, key: KeyValues): KeyValues {
+  checkKey(call, key)
+  if (typeof policy === 'string') return cut(key)
+  throw wrong(call, { path: 'policy', expected: 'the name of a policy', got: show(policy) })
 }
 
 const pathOf = (policy: string) => `policies/${encodeURIComponent(policy)}`

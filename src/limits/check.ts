@@ -2,9 +2,22 @@
 import { type ConfigProblem, messageOf } from '../core/base/errors.ts'
 import { show } from '../core/base/show.ts'
 import { MAX_UNITS } from '../core/base/units.ts'
+import type { KeyValues } from '../core/program/explicit-key.ts'
 
 export const wrong = (call: string, problem: ConfigProblem) =>
   new TypeError(`${call}: ${problem.path}: ${messageOf(problem)}`)
+
+/** Reads the two forms of a call: one limit, or a list of them. What is no list is a name, which the search for the limit checks. */
+export function formOf<Name, Options>(
+  call: string,
+  [one, second, third]: unknown[],
+): [readonly (readonly [Name, KeyValues])[], Partial<Options>] {
+  if (!Array.isArray(one)) return [[[one, second]] as never, third ?? {}]
+  const odd = one.findIndex((entry) => !Array.isArray(entry))
+  if (odd >= 0)
+    throw wrong(call, { path: `limits[${odd}]`, expected: '[name, key]', got: show(one[odd]) })
+  return [one, second ?? {}]
+}
 
 /** Callers without types may send anything, and all objects have one text. */
 export function checkKey(call: string, key: unknown): void {

@@ -14,7 +14,7 @@ import { type Kept, settle } from '../core/decide/settle.ts'
 import type { KeyValues } from '../core/program/explicit-key.ts'
 import { decisionFields } from '../core/respond/response.ts'
 import { Answered } from './answered.ts'
-import { checkCost, checkKey, wrong } from './check.ts'
+import { checkCost, checkKey, formOf, wrong } from './check.ts'
 
 export type { KeyValue, KeyValues } from '../core/program/explicit-key.ts'
 
@@ -54,7 +54,7 @@ export interface LimitDecision extends Decision {
 }
 
 /** A limit and a key of it. */
-export type LimitKey<Name extends string = string> = readonly [name: Name, key: KeyValues]
+export type LimitKey<Name = string> = readonly [name: Name, key: KeyValues]
 
 export interface RefundOptions extends LimitRuntime {
   /** Units to return. Defaults to the cost of the limit, which is 1. */
@@ -68,7 +68,7 @@ export interface RefundOptions extends LimitRuntime {
 }
 
 /** Limits that are decided by name and key. */
-export interface Limits<Name extends string = string> {
+export interface Limits<Name = string> {
   /**
    * Decides and charges a limit, or several: all or none, in one round trip. A store that does not answer is no error: `onStoreError` of the
    * limits decides, with the reason `store-error`.
@@ -95,42 +95,42 @@ export interface Limits<Name extends string = string> {
 type Variables = Record<string, unknown>
 
 /** Makes the match of a limit by its key. Returns a problem if the name, the key or the plan is invalid. */
-export type FindMatch = (
-  name: string,
+export type FindMatch<Name = string> = (
+  name: Name,
   key: KeyValues,
   plan: string | undefined,
   env: Variables,
 ) => Soon<Match | ConfigProblem>
 
 /** A class, so that a door for one request is one object. */
-export class Door implements Limits {
+export class Door<Name = string> implements Limits<Name> {
   readonly #engine: Engine
-  readonly #find: FindMatch
+  readonly #find: FindMatch<Name>
   readonly #byDefault: LimitRuntime
 
   /**
    * @param find finds a limit by its name and key
    * @param byDefault what calls have that say nothing else
    */
-  constructor(engine: Engine, find: FindMatch, byDefault: LimitRuntime = {}) {
+  constructor(engine: Engine, find: FindMatch<Name>, byDefault: LimitRuntime = {}) {
     this.#engine = engine
     this.#find = find
     this.#byDefault = byDefault
   }
 
-  limit(name: string, key: KeyValues, options?: LimitOptions): Promise<LimitDecision>
-  limit(limits: readonly LimitKey[], options?: LimitOptions): Promise<LimitDecision>
+  limit(name: Name, key: KeyValues, options?: LimitOptions): Promise<LimitDecision>
+  limit(limits: readonly LimitKey<Name>[], options?: LimitOptions): Promise<LimitDecision>
   limit(...given: unknown[]): Promise<LimitDecision> {
-    return this.#decided('take', 'limit', ...formOf(given))
+    return this.#decided('take', 'limit', given)
   }
 
-  peek(name: string, key: KeyValues, options?: LimitOptions): Promise<LimitDecision>
-  peek(limits: readonly LimitKey[], options?: LimitOptions): Promise<LimitDecision>
+  peek(name: Name, key: KeyValues, options?: LimitOptions): Promise<LimitDecision>
+  peek(limits: readonly LimitKey<Name>[], options?: LimitOptions): Promise<LimitDecision>
   peek(...given: unknown[]): Promise<LimitDecision> {
-    return this.#decided('peek', 'peek', ...formOf(given))
+    return this.#decided('peek', 'peek', given)
   }
 
-  async reset(name: string, key: KeyValues, options: LimitRuntime = {}): Promise<LimitStatus> {
+  async reset(name: Name, key: KeyValues, options: LimitRuntime = {}): Promise<LimitStatus> {
     const { env, waitUntil = keepNothing } = this.#runtimeOf(options)
     const match = await this.#matchOf('reset', name, key, options, env)
     const parts = this.#engine.partsOf(env)
@@ -138,7 +138,7 @@ export class Door implements Limits {
   }
 
   async refund(
-    name: string,
+    name: Name,
     key: KeyValues,
     { decidedAt, slot, ...options }: RefundOptions = {},
   ): Promise<LimitStatus> {
@@ -155,7 +155,7 @@ export class Door implements Limits {
 
   async #matchOf(
     call: string,
-    name: string,
+    name: Name,
     key: KeyValues,
     { cost, plan }: LimitOptions,
     env: Variables,
@@ -167,16 +167,12 @@ export class Door implements Limits {
     return cost === undefined ? found : { ...found, cost }
   }
 
-  async #decided(
-    mode: 'take' | 'peek',
-    call: string,
-    asked: readonly LimitKey[],
-    options: LimitOptions = {},
-  ): Promise<LimitDecision> {
-    const { env, waitUntil: given } = this.#runtimeOf(options)
+  async #decided(mode: 'take' | 'peek', call: string, given: unknown[]): Promise<LimitDecision> {
+    const [asked, options] = formOf<Name, LimitOptions>(call, given)
+    const { env, waitUntil: own } = this.#runtimeOf(options)
     const { signal } = options
-    const waitUntil = given ?? keepNothing
-    const shared = given ?? sharing
+    const waitUntil = own ?? keepNothing
+    const shared = own ?? sharing
     if (asked.length === 0)
       throw wrong(call, { path: 'limits', expected: 'at least one limit', got: 'none' })
     const policies: Match[] = []
@@ -202,13 +198,6 @@ export const callsOf = (door: Limits): Limits => ({
   reset: door.reset.bind(door),
   refund: door.refund.bind(door),
 })
-
-/** Reads the two forms of a call: one limit, or a list of them. */
-function formOf([one, second, third]: unknown[]): [readonly LimitKey[], LimitOptions | undefined] {
-  return typeof one === 'string'
-    ? [[[one, second as KeyValues]], third as LimitOptions | undefined]
-    : [one as readonly LimitKey[], second as LimitOptions | undefined]
-}
 
 /** A class, so that a decision makes no function that is not called. */
 class DecidedLimits extends Answered implements LimitDecision {

@@ -2,10 +2,12 @@
 import { createLog } from '../core/base/log.ts'
 import type { Part } from '../core/base/part.ts'
 import { show } from '../core/base/show.ts'
-import { createEngine } from '../core/decide/engine.ts'
+import type { Config } from '../core/config/parse.ts'
+import type { ScriptPart } from '../core/connection/upstash/part.ts'
+import { createEngine, type Engine } from '../core/decide/engine.ts'
 import { matchWith } from '../core/decide/matched.ts'
 import { operations } from '../core/decide/operate.ts'
-import { featuresOf, stagesOf } from '../core/feature.ts'
+import { type Feature, featuresOf, stagesOf } from '../core/feature.ts'
 import type { KeyValues } from '../core/program/explicit-key.ts'
 import { bans } from '../features/bans/index.ts'
 import { concurrency } from '../features/concurrency/index.ts'
@@ -42,9 +44,7 @@ export function limits<Name extends string>(
 ): Limits<Name> {
   const byDefault = [bans(), concurrency(), leases(), overrides(), slidingLog(), turns()]
   const config = parseLimits(terms, options, byDefault)
-  const log = createLog()
-  const stages = stagesOf({ config, log }, featuresOf(config, byDefault), [operations])
-  const engine = createEngine(config, log, stages)
+  const engine = engineOf(config, byDefault)
   const byName = new Map(config.policies.map((policy) => [policy.name, policy]))
 
   function find(name: string, key: KeyValues) {
@@ -57,6 +57,17 @@ export function limits<Name extends string>(
     )
   }
   return callsOf(new Door(engine, find, { env }))
+}
+
+/** @param lua the parts of the script that the limits need besides those of features. Defaults to none */
+export function engineOf(
+  config: Config,
+  byDefault: readonly Feature[],
+  lua: readonly ScriptPart[] = [],
+): Engine {
+  const log = createLog()
+  const features = featuresOf(config, byDefault)
+  return createEngine(config, log, stagesOf({ config, log }, features, [operations, ...lua]))
 }
 
 const oneOf = (names: string[]) => names.map((name) => JSON.stringify(name)).join(' or ')

@@ -681,17 +681,17 @@ const adapterMutants: Mutant[] = [
   ),
   mutantsOf('src/adapters/express-rate-limit.ts', inLibraries)(
     'stores with other prefixes share their counters',
-    'take(this.#ready, this.prefix + key)',
-    'take(this.#ready, key)',
+    'limit(this.#ready, this.prefix + key)',
+    'limit(this.#ready, key)',
     'express-rate-limit',
   ),
   mutantsOf('src/adapters/nest.ts', inLibraries)(
     'the hits before a short block count after it',
-    'bannedForMs === penalty.ban && penalty.ban < terms.window',
+    'bannedForMs === penalty.ban && penalty.ban < window',
     'false',
     'nest',
   ),
-  mutantsOf('src/adapters/counter.ts', inLibraries)(
+  mutantsOf('src/adapters/terms.ts', inLibraries)(
     'a wait in seconds is rounded down',
     'Math.ceil(ms / 1000)',
     'Math.floor(ms / 1000)',

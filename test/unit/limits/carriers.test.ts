@@ -41,6 +41,7 @@ const policies: ConfigOptions['policies'] = [
   { ...terms, name: 'paced', algorithm: 'gcra', burst: 3 },
   { ...terms, name: 'log', algorithm: 'sliding-log' },
   { ...terms, name: 'slots', algorithm: 'concurrency' },
+  { ...terms, name: 'shadow', mode: 'shadow', limit: 2 },
   {
     ...terms,
     name: 'banning',
@@ -237,6 +238,38 @@ function lawOn(
     1,
   )
 }
+
+property(
+  'A call that is neither a name with a key nor a list of them has one error by each carrier.',
+  fc.oneof(
+    fc.oneof(
+      fc.constantFrom(undefined, null, true),
+      fc.integer(),
+      fc.dictionary(fc.string(), fc.nat()),
+    ),
+    fc
+      .tuple(fc.array(fc.constantFrom<unknown>(['fixed', 'ann'], 'fixed', 1, null, {})))
+      .map(([list]) => [...list, 'ann']),
+    fc.constantFrom(
+      [[undefined, 'ann']],
+      [[7, 'ann']],
+      [
+        ['fixed', 'ann'],
+        [null, 'ann'],
+      ],
+    ),
+  ),
+  async (first) => {
+    const client = createClient({ url: 'https://limits.example.com', token: TOKEN })
+    const errorOf = (limits: Limits, call: 'limit' | 'peek') =>
+      (limits[call] as (...given: unknown[]) => Promise<unknown>)(first, 'ann').catch(String)
+    for (const call of ['limit', 'peek'] as const) {
+      const own = await errorOf(createSluice({ policies }), call)
+      expect(own).toMatch(/^TypeError: (limit|peek): (policy|limits\[\d+\]): expected /)
+      expect(await errorOf(client, call)).toBe(own)
+    }
+  },
+)
 
 beforeAll(() => void vi.useFakeTimers({ now: start, toFake: ['Date'] }))
 afterAll(() => void vi.useRealTimers())

@@ -1,0 +1,38 @@
+/** Limits whose terms each call brings, for a library that sets them. */
+import { Recent } from '../core/base/recent.ts'
+import type { FeatureFields } from '../core/config/feature.ts'
+import type { Policy } from '../core/config/parse.ts'
+import type { ScriptPart } from '../core/connection/upstash/part.ts'
+import { matchWith } from '../core/decide/matched.ts'
+import { Door } from './door.ts'
+import { engineOf } from './limits.ts'
+import { type LimitsOptions, type LimitTerms, parseLimits } from './terms.ts'
+
+/** The most sets of terms that are kept parsed. */
+const MAX_TERMS = 1_000
+
+/**
+ * @param name names the counters in the store
+ * @param fields those that the terms have besides those of the core
+ * @param lua the parts of the script that the terms need
+ * @throws {ConfigError} immediately, if an option is invalid
+ */
+export function doorByTerms(
+  name: string,
+  { env, ...options }: LimitsOptions,
+  fields: readonly FeatureFields[],
+  lua: readonly ScriptPart[],
+): Door<LimitTerms> {
+  const parse = (terms: Record<string, LimitTerms>) => parseLimits(terms, options, fields)
+  const known = new Recent<Policy>(MAX_TERMS)
+  function find(terms: LimitTerms, key: unknown) {
+    const id = JSON.stringify(terms)
+    let policy = known.get(id)
+    if (!policy) {
+      policy = parse({ [name]: terms }).policies[0]!
+      known.set(id, policy)
+    }
+    return matchWith(policy, [['key', `${key}`]])
+  }
+  return new Door(engineOf(parse({}), [], lua), find, { env })
+}
