@@ -2,9 +2,9 @@
 import { existsSync } from 'node:fs'
 import { basename, dirname, relative } from 'node:path'
 import { parseConfig } from '../../src/core/config/parse.ts'
-import { bindingIn, CLASS, indented, migrationIn } from '../init/templates.ts'
 import { bundle } from '../project/bundle.ts'
-import { noWrangler } from '../project/root.ts'
+import { bindingIn, CLASS, creationIn, indented } from '../project/object-lines.ts'
+import { unbound } from '../project/root.ts'
 import { readWrangler } from '../project/wrangler-config.ts'
 
 /**
@@ -16,24 +16,25 @@ import { readWrangler } from '../project/wrangler-config.ts'
 export async function objectProblems(options: unknown, file: string): Promise<string[]> {
   const { store } = parseConfig(options)
   if (!store?.own) return []
-  if (!existsSync(file)) return [`store: ${noWrangler(file)}`]
   const { binding } = store.own
+  if (!existsSync(file)) return unbound('store', file, binding, 'SluiceSubject')
   const name = basename(file)
   const add = (problem: string, lines: string) => `store: ${problem}. Add:\n\n${indented(lines)}\n`
   const project = dirname(file)
   const wrangler = await readWrangler(project)
-  const { objects, classes, main } = wrangler
+  const { objects, classes, has, main } = wrangler
   const problems: string[] = []
   const bound = objects.find((one) => one.name === binding)
-  if (!bound) problems.push(add(`${name} has no binding ${binding}`, bindingIn(name, binding)))
+  if (!bound) problems.push(add(`${name} has no binding ${binding}`, bindingIn(name, has, binding)))
   if (bound?.script_name) return problems // the class is part of another Worker
   const className = bound?.class_name ?? 'SluiceSubject'
   const storage = classes.get(className)
   if (!storage) {
-    problems.push(add(`${name} does not create ${className}`, migrationIn(name, className)))
+    const lines = creationIn(project, name, has, className)
+    problems.push(add(`${name} does not create ${className}`, lines))
   } else if (storage !== 'sqlite') {
     problems.push(
-      `store: ${name} creates ${className} without SQLite. Write new_sqlite_classes instead of new_classes.`,
+      `store: ${name} creates ${className} without SQLite. Write ${has.migrations ? 'new_sqlite_classes instead of new_classes' : 'the storage "sqlite"'}.`,
     )
   }
   const { exports } = await bundle(project, wrangler)

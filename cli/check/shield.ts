@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { basename } from 'node:path'
 import { parseConfig } from '../../src/core/config/parse.ts'
 import { defaultFields } from '../../src/features/defaults.ts'
-import { noWrangler } from '../project/root.ts'
+import { unbound } from '../project/root.ts'
 import { readBindings } from '../project/wrangler-config.ts'
 
 /**
@@ -14,7 +14,7 @@ import { readBindings } from '../project/wrangler-config.ts'
 export async function shieldMismatches(options: unknown, file: string): Promise<string[]> {
   const { shield } = parseConfig(options, defaultFields)
   if (!shield) return []
-  if (!existsSync(file)) return [`shield.binding: ${noWrangler(file)}`]
+  if (!existsSync(file)) return unbound('shield.binding', file, shield.binding)
   const name = basename(file)
   const { ratelimits } = await readBindings(file)
   const found = ratelimits.find((one) => one.name === shield.binding)

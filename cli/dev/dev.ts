@@ -1,7 +1,7 @@
 /** The local stack: a Redis, the bridge, a demo origin, and the Worker of a project in front of it, until Ctrl-C. */
 import { existsSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { startBridge, startRedis } from 'sluice-upstash-bridge'
 import { isOrigin } from '../../src/core/base/host.ts'
 import { tokensIn } from '../../src/core/request/trusted-token.ts'
@@ -9,7 +9,7 @@ import { DASHBOARD_PORT, type DashboardOptions, startDashboard } from '../dashbo
 import { type MoreBindings, moreBindings } from '../project/bindings.ts'
 import { needNode } from '../project/node.ts'
 import { installWrangler, wranglerIn } from '../project/tools.ts'
-import { type WranglerConfig, wranglerFile } from '../project/wrangler-config.ts'
+import { noFile, type WranglerConfig, wranglerFile } from '../project/wrangler-config.ts'
 import { table, tries } from './banner.ts'
 import type { Program } from './children.ts'
 import { type Description, POLICY_COLUMNS } from './describe.ts'
@@ -128,10 +128,7 @@ async function startDashboardNear(options: Omit<DashboardOptions, 'port'>): Prom
 /** Checks the project before anything starts. */
 function checkProject(project: string, command: string) {
   needNode(22, command) // as wrangler does
-  const file = wranglerFile(project)
-  if (!existsSync(file)) {
-    throw new Error(`${basename(file)}: the file does not exist. To write one: npx sluice init`)
-  }
+  if (!existsSync(wranglerFile(project))) throw new Error(noFile(project))
   if (!wranglerIn(project))
     throw new Error(`${command} needs wrangler: ${installWrangler(project)}`)
 }

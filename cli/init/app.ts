@@ -1,7 +1,8 @@
 /** Apps on Node: what init writes and prints for a folder whose package.json names a framework, and that has no Worker. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { indented, nodeConfig } from './templates.ts'
+import { indented } from '../project/object-lines.ts'
+import { nodeConfig } from './templates.ts'
 import type { Files } from './write.ts'
 
 /** An app that uses a framework of Node. */

@@ -10,13 +10,13 @@ import { existingApp } from './app.ts'
 import { confirm } from './confirm.ts'
 import { type Additions, hasPackage, mergePackage, readPackage } from './package-json.ts'
 import { tarballOf } from './source.ts'
-import { appFiles, gatewayFiles, IGNORED, SCRIPTS, TSCONFIG } from './templates.ts'
+import { appFiles, gatewayFiles, IGNORED, SCRIPTS, TSCONFIG, WRANGLER } from './templates.ts'
 import { type Existing, existingWorker } from './worker.ts'
 import { type Files, textOf, writeAll } from './write.ts'
 
 const usage = (
   title: string,
-) => `Writes a project into this folder: sluice.config.ts, wrangler.toml, src/worker.ts, a first test in
+) => `Writes a project into this folder: sluice.config.ts, wrangler.jsonc, src/worker.ts, a first test in
 test/policies.test.ts, and tsconfig.json if there is none. Adds scripts and packages to package.json
 and lines to .gitignore, and installs the packages. Asks before it overwrites a file. If the folder
 has a Worker, or an app of Express, Fastify, Hono or Next.js, its files stay, and init prints the
@@ -153,15 +153,16 @@ function workerPlan(
     : worker?.main
       ? appFiles(worker.main, worker.isGateway, inObjects)
       : gatewayFiles(name, inObjects)
-  if (worker) delete wanted['wrangler.toml']
+  if (worker) delete wanted[WRANGLER]
   if (existsSync(join(folder, TSCONFIG))) delete wanted[TSCONFIG]
+  const { dev, check, test } = SCRIPTS as Record<string, string>
   const additions: Additions = worker?.hasPolicies
-    ? { scripts: { dev: SCRIPTS.dev! }, devDependencies: ['wrangler'] }
+    ? { scripts: worker.isCf ? {} : { dev: dev! }, devDependencies: ['wrangler'] }
     : {
-        scripts: SCRIPTS,
+        scripts: worker?.isCf ? { check: check!, test: test! } : SCRIPTS,
         devDependencies: ['wrangler', 'vitest', ...(worker?.main ? [] : ['typescript'])],
       }
-  const steps = workerSteps(inObjects, exec).filter(
+  const steps = workerSteps(inObjects, worker?.isCf ? undefined : exec).filter(
     ([command]) => !(command in SCRIPTS) || command in additions.scripts!,
   )
   return { wanted, missing: worker?.missing, steps, additions }
@@ -192,16 +193,24 @@ function withIgnored(text: string): string {
   return `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}${missing.join('\n')}\n`
 }
 
-const workerSteps = (inObjects: boolean, exec: string): Step[] => [
+/** @param exec runs wrangler; `undefined` if cf deploys the Worker */
+const workerSteps = (inObjects: boolean, exec: string | undefined): Step[] => [
   ['dev', `run the Worker with ${inObjects ? '' : 'a Redis and '}a demo origin on this machine`],
   ['test', 'run test/policies.test.ts'],
   ['check', 'find mistakes in sluice.config.ts'],
   ...(inObjects
     ? []
-    : ([
-        [`${exec} wrangler secret put UPSTASH_REDIS_REST_URL`, 'name the database to deploy with'],
-        [`${exec} wrangler secret put UPSTASH_REDIS_REST_TOKEN`, 'and its token'],
-      ] satisfies Step[])),
+    : exec
+      ? ([
+          [
+            `${exec} wrangler secret put UPSTASH_REDIS_REST_URL`,
+            'name the database to deploy with',
+          ],
+          [`${exec} wrangler secret put UPSTASH_REDIS_REST_TOKEN`, 'and its token'],
+        ] satisfies Step[])
+      : ([
+          ['', 'the Worker needs UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN as secrets'],
+        ] satisfies Step[])),
   ['deploy', 'deploy the Worker'],
 ]
 

@@ -1,7 +1,11 @@
 /** The files that `sluice init` writes. */
+import { CLASS } from '../project/object-lines.ts'
 
 /** A date that the pinned wrangler supports. A test compares it with this repository's wrangler.toml. */
 export const COMPATIBILITY_DATE = '2026-10-01'
+
+/** The configuration of wrangler, if init writes it. New features of wrangler are in JSON only. */
+export const WRANGLER = 'wrangler.jsonc'
 
 /** The Worker, if init writes it. */
 export const WORKER = 'src/worker.ts'
@@ -50,27 +54,6 @@ ${inObjects ? `${CLASS}\n` : ''}export { RateLimit } from 'sluice/rpc'
 export default createGateway(config)
 `
 
-/** The line that a Worker needs with Durable Objects. */
-export const CLASS = "export { SluiceSubject } from 'sluice/durable-objects'"
-
-/** The lines that bind a class of Durable Objects, in TOML or JSON by the name of the file. */
-export const bindingIn = (file: string, name = 'SLUICE_SUBJECT', className = 'SluiceSubject') =>
-  file.endsWith('.toml')
-    ? `[[durable_objects.bindings]]\nname = "${name}"\nclass_name = "${className}"`
-    : `"durable_objects": {\n  "bindings": [{ "name": "${name}", "class_name": "${className}" }]\n}`
-
-/** The lines that create a class of Durable Objects with SQLite, in TOML or JSON by the name of the file. */
-export const migrationIn = (file: string, className = 'SluiceSubject') =>
-  file.endsWith('.toml')
-    ? `[[migrations]]\ntag = "sluice-1"\nnew_sqlite_classes = ["${className}"]`
-    : `"migrations": [{ "tag": "sluice-1", "new_sqlite_classes": ["${className}"] }]`
-
-/** The lines that wrangler.toml needs with Durable Objects. */
-export const BINDING = `${bindingIn('.toml')}\n\n${migrationIn('.toml')}`
-
-/** Moves lines to the right, as a block in a message. */
-export const indented = (lines: string) => lines.replace(/^(?=.)/gm, '  ')
-
 const test = (main: string) => `import { startSluice } from 'sluice/testing'
 import { afterAll, expect, test } from 'vitest'
 
@@ -88,17 +71,26 @@ test('A client may send ten requests in ten seconds.', async () => {
 })
 `
 
-const wrangler = (name: string, inObjects: boolean) => `name = "${name}"
-main = "${WORKER}"
-compatibility_date = "${COMPATIBILITY_DATE}"
-minify = true
+const wrangler = (name: string, inObjects: boolean) => `{
+  "$schema": "node_modules/wrangler/config-schema.json",
+  "name": "${name}",
+  "main": "${WORKER}",
+  "compatibility_date": "${COMPATIBILITY_DATE}",
+  "minify": true,
+  // In front of your zone's own origin (origin: 'zone' in sluice.config.ts):
+  // "routes": [{ "pattern": "www.example.com/*", "zone_name": "example.com" }],
+  "observability": { "enabled": true }${inObjects ? OBJECTS : ''}
+}
+`
 
-# In front of your zone's own origin (origin: 'zone' in sluice.config.ts):
-# routes = [{ pattern = "www.example.com/*", zone_name = "example.com" }]
-
-[observability]
-enabled = true
-${inObjects ? `\n# The Durable Objects that count.\n${BINDING}\n` : ''}`
+const OBJECTS = `,
+  // The Durable Objects that count.
+  "durable_objects": {
+    "bindings": [{ "name": "SLUICE_SUBJECT", "class_name": "SluiceSubject" }]
+  },
+  "exports": {
+    "SluiceSubject": { "type": "durable-object", "storage": "sqlite" }
+  }`
 
 const tsconfig = `{
   "compilerOptions": {
@@ -125,7 +117,7 @@ export const TSCONFIG = 'tsconfig.json'
  */
 export const gatewayFiles = (name: string, inObjects: boolean): Record<string, string> => ({
   'sluice.config.ts': config(ORIGIN, inObjects, true),
-  'wrangler.toml': wrangler(name, inObjects),
+  [WRANGLER]: wrangler(name, inObjects),
   [WORKER]: worker(inObjects),
   'test/policies.test.ts': test(WORKER),
   [TSCONFIG]: tsconfig,

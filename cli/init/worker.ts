@@ -1,13 +1,14 @@
 import { existsSync } from 'node:fs'
 import { basename, join, posix } from 'node:path'
-import { wranglerFile } from '../project/wrangler-config.ts'
-import { BINDING, bindingIn, CLASS, indented, migrationIn, WORKER } from './templates.ts'
+import { bindingIn, CLASS, creationIn, type Has, indented } from '../project/object-lines.ts'
+import { CF_CONFIG, unreadByCf, wranglerFile } from '../project/wrangler-config.ts'
+import { WORKER } from './templates.ts'
 import { textOf } from './write.ts'
 
-/** The Worker of a folder that has a configuration of wrangler. init changes neither of them. */
+/** The Worker of a folder that has a configuration of wrangler or cf. init changes neither of them. */
 export interface Existing {
-  /** The configuration of wrangler. */
-  config: string
+  /** True if the configuration is that of cf. */
+  isCf: boolean
   /** The path of the user's own Worker; `undefined` if init writes the Worker. */
   main: string | undefined
   /** True if that Worker uses `createGateway`. */
@@ -18,23 +19,33 @@ export interface Existing {
   missing: string | undefined
 }
 
-/** Finds the Worker of a folder; `undefined` without a configuration of wrangler. */
+/**
+ * Finds the Worker of a folder; `undefined` without a configuration of wrangler or cf.
+ * @throws Error if the configuration is not JSON with comments
+ */
 export async function existingWorker(
   folder: string,
   inObjects: boolean,
 ): Promise<Existing | undefined> {
-  const path = wranglerFile(folder)
+  const wrangler = wranglerFile(folder)
+  const isCf = !existsSync(wrangler) && existsSync(join(folder, CF_CONFIG))
+  const path = isCf ? join(folder, CF_CONFIG) : wrangler
   if (!existsSync(path)) return undefined
   const config = basename(path)
   const text = (await textOf(path)) ?? ''
-  const objects = inObjects && !text.includes('SluiceSubject') ? objectLines(config) : ''
-  const main = mainOf(text)
+  const { main, has } = fieldsOf(config, text)
+  const objects =
+    inObjects && !text.includes('SluiceSubject') ? objectLines(folder, config, has) : ''
   const code = main === undefined ? undefined : await textOf(join(folder, main))
   if (main === undefined || code === undefined) {
-    const line = config.endsWith('.toml') ? `main = "${WORKER}"` : `"main": "${WORKER}"`
+    const line = isCf
+      ? `entrypoint: './${WORKER}',`
+      : config.endsWith('.toml')
+        ? `main = "${WORKER}"`
+        : `"main": "${WORKER}"`
     const missing = main === WORKER ? '' : `To run ${WORKER}, write into ${config}:\n\n  ${line}`
     return {
-      config,
+      isCf,
       main: undefined,
       isGateway: true,
       hasPolicies: false,
@@ -51,7 +62,7 @@ export async function existingWorker(
   const hasPolicies = !isOwn && !/['"][^'"\n]*sluice\.config(\.\w+)?['"]/.test(code)
   const lines = isOwn ? linesFor(main, code) : hasPolicies ? movingTo(main) : ''
   return {
-    config,
+    isCf,
     main: isWritten ? undefined : main,
     isGateway,
     hasPolicies,
@@ -62,16 +73,52 @@ export async function existingWorker(
 const all = (...parts: string[]): string | undefined =>
   parts.filter(Boolean).join('\n\n') || undefined
 
-/** The lines that bind the class of Durable Objects. */
-function objectLines(config: string): string {
-  const lines = config.endsWith('.toml') ? BINDING : `${bindingIn(config)},\n${migrationIn(config)}`
+/** The lines that bind and create the class of Durable Objects. */
+function objectLines(folder: string, config: string, has: Has): string {
+  if (config === CF_CONFIG) return unreadByCf('SLUICE_SUBJECT', 'SluiceSubject')
+  const toml = config.endsWith('.toml')
+  const lines = [bindingIn(config, has), creationIn(folder, config, has)].join(
+    toml ? '\n\n' : ',\n',
+  )
   return `To bind the Durable Objects that count, add to ${config}:\n\n${indented(lines)}`
 }
 
-/** `main` in TOML or JSON with comments. wrangler, which parses both, may not be installed yet. */
-function mainOf(text: string): string | undefined {
-  const [, main] = /(?:^|[{,])\s*"?main"?\s*[:=]\s*["']([^"'\n]+)["']/m.exec(text) ?? []
-  return main && posix.normalize(main)
+/** The fields that init needs. wrangler, which reads all of them, may not be installed yet. */
+function fieldsOf(file: string, text: string): { main: string | undefined; has: Has } {
+  if (file.endsWith('.toml') || file === CF_CONFIG) {
+    const top = file === CF_CONFIG ? text : text.split(/^\s*\[/m)[0]!
+    const [, main] = /^\s*(?:main\s*=|entrypoint\s*:)\s*["']([^"'\n]+)["']/m.exec(top) ?? []
+    const has = (name: string) => new RegExp(`^\\s*\\[+\\s*${name}\\b`, 'm').test(text)
+    return {
+      main: main && posix.normalize(main),
+      has: {
+        bindings: has('durable_objects'),
+        exports: has('exports'),
+        migrations: has('migrations'),
+      },
+    }
+  }
+  const { main, durable_objects, exports, migrations } = jsonOf(file, text)
+  return {
+    main: typeof main === 'string' ? posix.normalize(main) : undefined,
+    has: {
+      bindings: Boolean(durable_objects),
+      exports: Boolean(exports),
+      migrations: Boolean(migrations),
+    },
+  }
+}
+
+/** JSON with comments and trailing commas. */
+function jsonOf(file: string, text: string): Record<string, unknown> {
+  const without = (pattern: string, from: string) =>
+    from.replace(new RegExp(`("(?:[^"\\\\]|\\\\.)*")|${pattern}`, 'g'), '$1')
+  const plain = without('//.*|/\\*[^]*?\\*/', text.replace(/^\uFEFF/, ''))
+  try {
+    return Object(JSON.parse(without(',(?=\\s*[}\\]])', plain)))
+  } catch (error) {
+    throw new Error(`${file}: ${(error as Error).message}. Nothing was written.`)
+  }
 }
 
 /** The path by which a Worker imports the configuration. */

@@ -1,6 +1,6 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
-import { WRANGLER_FILES, wranglerFile } from './wrangler-config.ts'
+import { CF_CONFIG, WRANGLER_FILES, wranglerFile } from './wrangler-config.ts'
 
 /** The folder of the package.json that a file belongs to; its own folder if there is none. */
 export function rootOf(file: string): string {
@@ -18,11 +18,24 @@ function foldersOf(file: string): string[] {
   return folders
 }
 
-/** Where `wranglerFor` looks: `no wrangler.json, … in src or .`. */
-export function noWrangler(file: string): string {
-  const folders = foldersOf(file).map((folder) => relative(process.cwd(), folder) || '.')
+/**
+ * The problem of a field that names bindings, in a project without a configuration of wrangler. That of cf is TypeScript for the tools
+ * of Cloudflare only: a name in it counts as bound.
+ */
+export function unbound(field: string, file: string, ...names: string[]): string[] {
+  const folders = foldersOf(file)
+  const cf = folders.map((folder) => join(folder, CF_CONFIG)).find((path) => existsSync(path))
+  if (cf) {
+    const text = readFileSync(cf, 'utf8')
+    const missing = names.filter((name) => !text.includes(name))
+    if (missing.length === 0) return []
+    return [
+      `${field}: ${CF_CONFIG} does not name ${missing.join(' and ')}. Sluice looks for names only in this configuration of cf`,
+    ]
+  }
+  const places = folders.map((folder) => relative(process.cwd(), folder) || '.')
   const [last, ...others] = WRANGLER_FILES.toReversed()
-  return `no ${others.reverse().join(', ')} or ${last} in ${folders.join(' or ')}`
+  return [`${field}: no ${others.reverse().join(', ')} or ${last} in ${places.join(' or ')}`]
 }
 
 /** The configuration of wrangler for a file of a project: beside it, or above it in the project. It may not exist. */

@@ -49,6 +49,13 @@ export const wranglerIn = (project: string): string | undefined =>
   resolveFrom(project, 'wrangler/package.json') ??
   resolveFrom(process.cwd(), 'wrangler/package.json')
 
+/** True if the project's wrangler knows the field `exports` for Durable Objects: since 4.107. A project without one gets a newer one. */
+export function knowsExports(project: string): boolean {
+  const file = wranglerIn(project)
+  const [major, minor] = (file ? versionOf(file) : WRANGLER_VERSION).split('.').map(Number)
+  return major! > 4 || (major === 4 && minor! >= 107)
+}
+
 /** The esbuild of the project's wrangler, or the project's own; `undefined` if it has neither. */
 export function esbuildOf(project: string): Esbuild | undefined {
   const wrangler = wranglerIn(project)

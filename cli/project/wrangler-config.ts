@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import type { Has } from './object-lines.ts'
 import { wranglerOf } from './tools.ts'
 
 /** The bindings in the configuration of wrangler. */
@@ -23,6 +24,7 @@ export interface WranglerConfig extends WranglerBindings {
   objects: { name: string; class_name: string; script_name?: string | undefined }[]
   /** The storage of the classes of Durable Objects that a deployment creates, by their names. */
   classes: Map<string, 'sqlite' | 'legacy-kv'>
+  has: Has
   /** True if there are bindings that `moreBindings` returns. */
   hasMore: boolean
   /** The fields with bindings that `sluice dev` does not provide. */
@@ -32,11 +34,18 @@ export interface WranglerConfig extends WranglerBindings {
 /** The files that wrangler reads, in its order. */
 export const WRANGLER_FILES = ['wrangler.json', 'wrangler.jsonc', 'wrangler.toml']
 
-/** The path of the configuration that wrangler reads in this folder. */
+/** The path of the configuration that wrangler reads in this folder. Without one, of the file that init writes. */
 export function wranglerFile(project: string): string {
   const files = WRANGLER_FILES.map((name) => join(project, name))
-  return files.find((file) => existsSync(file)) ?? files.at(-1)!
+  return files.find((file) => existsSync(file)) ?? join(project, 'wrangler.jsonc')
 }
+
+/** The configuration that the command line `cf` reads, and wrangler does not. */
+export const CF_CONFIG = 'cloudflare.config.ts'
+
+/** What a project of `cf` needs. */
+export const unreadByCf = (binding: string, className: string) =>
+  `Sluice does not read ${CF_CONFIG}. Its Worker needs the Durable Object ${className}, with the storage "sqlite" in exports, as ${binding} in env.`
 
 /** The fields with bindings of products that Miniflare runs on this machine: see bindings.ts. */
 const PROVIDED = [
@@ -90,13 +99,19 @@ export async function routesIn(file: string): Promise<string[]> {
   }
 }
 
+/** Why there is nothing to read. */
+export const noFile = (project: string) =>
+  existsSync(join(project, CF_CONFIG))
+    ? `${CF_CONFIG}: this command reads ${WRANGLER_FILES.join(', ')}, and not the configuration of cf. To run the Worker: npx cf dev`
+    : 'wrangler.jsonc: the file does not exist. To write one: npx sluice init'
+
 /**
  * Reads the configuration of a project with wrangler.
  * @throws Error with the line and column of a syntax error
  */
 export async function readWrangler(project: string): Promise<WranglerConfig> {
   const file = wranglerFile(project)
-  if (!existsSync(file)) throw new Error(`${basename(file)}: the file does not exist`)
+  if (!existsSync(file)) throw new Error(noFile(project))
   const config = await read(file)
   if (!config.main) {
     throw new Error(
@@ -115,6 +130,11 @@ export async function readWrangler(project: string): Promise<WranglerConfig> {
     alias: config.alias ?? {},
     objects: objects.bindings,
     classes: classesOf(config),
+    has: {
+      bindings: objects.bindings.length > 0,
+      exports: isUsed(config.exports),
+      migrations: config.migrations.length > 0,
+    },
     hasMore:
       PROVIDED.some((name) => isUsed(fields[name])) ||
       objects.bindings.length > 0 ||

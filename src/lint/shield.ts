@@ -33,7 +33,7 @@ export function tightShield(shield: CheckedShield, config: Config): Found[] {
       code: 'tight-shield',
       path: 'shield.limit',
       message: `The shield refuses after ${shield.limit} requests in ${shield.periodMs / 1000} s, and ${names(bounding)} may admit ${most}.`,
-      hint: `Raise the limit of the shield to at least ${most}, here and in wrangler.toml.`,
+      hint: `Raise the limit of the shield to at least ${most}, here and in the wrangler configuration.`,
     },
   ]
 }

@@ -2,14 +2,28 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freePort } from 'sluice-upstash-bridge'
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { objectProblems } from '../../cli/check/objects.ts'
 import { gatewayFiles } from '../../cli/init/templates.ts'
+import { creationIn } from '../../cli/project/object-lines.ts'
 import { durableObjects } from '../../src/stores/durable-objects/index.ts'
 import { type CliProject, cliProject } from '../support/cli-project.ts'
 
-const files = gatewayFiles('shop', true)
-const toml = files['wrangler.toml']!
+const MIGRATIONS = `[[migrations]]
+tag = "v1"
+new_sqlite_classes = ["SluiceSubject"]
+`
+const toml = `name = "shop"
+main = "src/worker.ts"
+compatibility_date = "2026-10-01"
+
+[[durable_objects.bindings]]
+name = "SLUICE_SUBJECT"
+class_name = "SluiceSubject"
+
+${MIGRATIONS}`
+const { 'wrangler.jsonc': jsonc, ...written } = gatewayFiles('shop', true)
+const files: Record<string, string> = { ...written, 'wrangler.toml': toml }
 const worker = files['src/worker.ts']!
 
 let project: CliProject
@@ -50,9 +64,9 @@ store: wrangler.toml has no binding SLUICE_SUBJECT. Add:
 
 store: wrangler.toml does not create SluiceSubject. Add:
 
-  [[migrations]]
-  tag = "sluice-1"
-  new_sqlite_classes = ["SluiceSubject"]
+  [exports.SluiceSubject]
+  type = "durable-object"
+  storage = "sqlite"
 
 store: src/worker.ts does not export SluiceSubject. Add:
 
@@ -115,20 +129,59 @@ test('A class that was renamed, deleted or is of another Worker is followed.', a
   expect(await problems()).toEqual([])
 })
 
-test('In JSON the lines are JSON, and exports may create the class instead of a migration.', async () => {
+describe('the field that creates the class', () => {
   const base = { name: 'shop', main: 'src/worker.ts', compatibility_date: '2026-10-01' }
-  await project.write('wrangler.jsonc', JSON.stringify(base))
-  try {
-    const text = (await problems('wrangler.jsonc')).join('\n')
-    expect(text).toContain('  "durable_objects": {\n    "bindings": [{ "name": "SLUICE_SUBJECT",')
-    expect(text).toContain('  "migrations": [{ "tag": "sluice-1", "new_sqlite_classes":')
-    const durable_objects = { bindings: [{ name: 'SLUICE_SUBJECT', class_name: 'SluiceSubject' }] }
-    const exports = { SluiceSubject: { type: 'durable-object', storage: 'sqlite' } }
-    await project.write('wrangler.jsonc', JSON.stringify({ ...base, durable_objects, exports }))
-    expect(await problems('wrangler.jsonc')).toEqual([])
-  } finally {
-    await rm(join(project.folder, 'wrangler.jsonc'))
+  const OTHER = { name: 'OTHER', class_name: 'Other', script_name: 'other' }
+  const OLD = { type: 'durable-object', storage: 'sqlite' }
+  const found = async (fields: object) => {
+    await project.write('wrangler.jsonc', JSON.stringify({ ...base, ...fields }))
+    return (await problems('wrangler.jsonc')).join('\n')
   }
+  afterEach(() => rm(join(project.folder, 'wrangler.jsonc'), { force: true }))
+
+  test('What init writes has no problem.', async () => {
+    await project.write('wrangler.jsonc', jsonc!)
+    expect(await problems('wrangler.jsonc')).toEqual([])
+  })
+
+  test('Without either field the lines are exports in JSON, and whole fields.', async () => {
+    const text = await found({})
+    expect(text).toContain('  "durable_objects": {\n    "bindings": [\n')
+    expect(text).toContain('  "exports": {\n    "SluiceSubject": {\n')
+  })
+
+  test('In fields that exist the lines are an entry, since a second field would replace the first.', async () => {
+    const text = await found({ durable_objects: { bindings: [OTHER] }, exports: { Old: OLD } })
+    expect(text).toContain('  // in "durable_objects.bindings":\n  {"name":"SLUICE_SUBJECT",')
+    expect(text).toContain('  // in "exports":\n  "SluiceSubject": {\n')
+    expect(text).not.toContain('migrations')
+  })
+
+  test('A configuration with migrations gets a migration and never exports, which exclude each other.', async () => {
+    const text = await found({ migrations: [{ tag: 'v1', new_sqlite_classes: ['Old'] }] })
+    expect(text).toContain('  // in "migrations":\n  {"tag":"sluice-1","new_sqlite_classes":')
+    expect(text).not.toContain('"exports"')
+  })
+
+  test('A class of exports with the old storage is told of storage.', async () => {
+    const durable_objects = { bindings: [{ name: 'SLUICE_SUBJECT', class_name: 'SluiceSubject' }] }
+    const exports = { SluiceSubject: { type: 'durable-object', storage: 'legacy-kv' } }
+    expect(await found({ durable_objects, exports })).toBe(
+      'store: wrangler.jsonc creates SluiceSubject without SQLite. Write the storage "sqlite".',
+    )
+  })
+
+  test.each([
+    ['4.106.9', '[[migrations]]'],
+    ['4.107.0', '[exports.SluiceSubject]'],
+    ['5.0.0', '[exports.SluiceSubject]'],
+    ['3.114.0', '[[migrations]]'],
+  ])('A project with wrangler %s gets %s.', async (version, line) => {
+    const none = { bindings: false, exports: false, migrations: false }
+    const folder = join(project.folder, 'old')
+    await project.write('old/node_modules/wrangler/package.json', JSON.stringify({ version }))
+    expect(creationIn(folder, 'wrangler.toml', none)).toContain(line)
+  })
 })
 
 test('A Worker that does not bundle is reported with the place of its mistake.', async () => {

@@ -37,7 +37,7 @@ const FILES = [
   'src/worker.ts',
   'test/policies.test.ts',
   'tsconfig.json',
-  'wrangler.toml',
+  'wrangler.jsonc',
 ]
 
 let project: CliProject
@@ -79,7 +79,9 @@ describe('npx sluice init', () => {
     expect(stdout).toContain('npm install\n')
     expect(stdout).toContain('npm run dev')
     expect(written['src/worker.ts']!.trim().split('\n')).toHaveLength(4)
-    expect(written['wrangler.toml']).toMatch(/^name = "my-shop"\nmain = "src\/worker\.ts"\n/)
+    expect(written['wrangler.jsonc']).toMatch(
+      /^ {2}"name": "my-shop",\n {2}"main": "src\/worker\.ts",\n/m,
+    )
     expect(JSON.parse(written['package.json']!)).toEqual({
       ...JSON.parse(MANIFEST),
       scripts: {
@@ -113,7 +115,7 @@ describe('npx sluice init', () => {
     expect(stdout).not.toMatch(/redis/i)
     expect((await files())['src/worker.ts']!.trim().split('\n')).toHaveLength(5)
     expect((await project.sluice(['check'])).code).toBe(0)
-    const config = join(project.folder, 'wrangler.toml')
+    const config = join(project.folder, 'wrangler.jsonc')
     const built = await run(
       process.execPath,
       [
@@ -141,10 +143,65 @@ describe('npx sluice init', () => {
     const { stdout } = await init('--store', 'durable-objects')
     expect(stdout).toContain("  export { SluiceSubject } from 'sluice/durable-objects'\n")
     expect(stdout).toContain('  [[durable_objects.bindings]]\n  name = "SLUICE_SUBJECT"\n')
+    expect(stdout).toContain('  [exports.SluiceSubject]\n  type = "durable-object"\n')
+    expect(stdout).not.toContain('migrations')
     await project.write('wrangler.jsonc', '{ "main": "src/index.ts" }')
-    expect((await init('--store', 'durable-objects', '--force')).stdout).toContain(
-      '  "durable_objects": {\n',
+    const printed = (await init('--store', 'durable-objects', '--force')).stdout
+    expect(printed).toContain('  "durable_objects": {\n')
+    expect(printed).toContain('  "exports": {\n    "SluiceSubject": {\n')
+  })
+
+  test('A Worker with migrations hears of migrations, and one with exports of its entry.', async () => {
+    await project.write('src/index.ts', 'export default { fetch: () => new Response() }\n')
+    const printed = async (fields: string) => {
+      await project.write(
+        'wrangler.jsonc',
+        `{ "main": "src/index.ts", /* "main": 1 */ ${fields}, }`,
+      )
+      return (await init('--store', 'durable-objects', '--force')).stdout
+    }
+    const old = await printed('"migrations": [{ "tag": "v1", "new_classes": ["Old"] }]')
+    expect(old).toContain('  // in "migrations":\n  {"tag":"sluice-1",')
+    expect(old).not.toContain('exports"')
+    const today = await printed(
+      '"exports": { "Old": { "type": "durable-object", "storage": "sqlite" } }',
     )
+    expect(today).toContain('  // in "exports":\n  "SluiceSubject": {\n')
+    expect(today).not.toContain('migrations')
+  })
+
+  test('A configuration that is not JSON with comments is named, and nothing is written.', async () => {
+    await project.write('wrangler.jsonc', '{ "main": "src/index.ts" "name": "app" }')
+    const before = await files()
+    expect(await init()).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^wrangler\.jsonc: .*JSON.* Nothing was written\.\n$/),
+    })
+    expect(await files()).toEqual(before)
+  })
+
+  test('In a project of the command line cf init writes no second configuration, and cf runs and deploys.', async () => {
+    await project.write('src/index.ts', HONO)
+    await project.write(
+      'cloudflare.config.ts',
+      "import { defineConfig } from 'cf/config'\nexport default defineConfig({\n  worker: {\n    entrypoint: './src/index.ts',\n  },\n})\n",
+    )
+    const { stdout } = await init('--store', 'durable-objects')
+    expect(stdout).toContain('To apply the policies, add to src/index.ts:\n')
+    expect(stdout).toContain('Sluice does not read cloudflare.config.ts. Its Worker needs')
+    const written = await files()
+    expect(Object.keys(written)).not.toContain('wrangler.jsonc')
+    expect(JSON.parse(written['package.json']!).scripts).toEqual({
+      check: 'sluice check',
+      test: 'vitest run',
+    })
+    const unbound = await project.sluice(['check'])
+    expect(unbound.stdout).toContain(
+      'store: cloudflare.config.ts does not name SLUICE_SUBJECT and SluiceSubject. Sluice looks for',
+    )
+    await project.write('cloudflare.config.ts', '// SLUICE_SUBJECT: SluiceSubject')
+    expect((await project.sluice(['check'])).stdout).toContain('✓ bindings\n')
+    expect(await project.refusedDev()).toMatch(/^cloudflare\.config\.ts: .* npx cf dev$/)
   })
 
   test('A second init changes nothing.', async () => {

@@ -193,7 +193,7 @@ export default { fetch: app.fetch, queue: ({ messages }: any) => console.log('go
 
   test.each([
     ['sluice.config.ts', 'app/worker.ts:2:20: Could not resolve "../sluice.config"'],
-    ['wrangler.toml', 'wrangler.toml: the file does not exist. To write one: npx sluice init'],
+    ['wrangler.toml', 'wrangler.jsonc: the file does not exist. To write one: npx sluice init'],
   ])('Without %s dev does not start, and names the remedy.', async (name, message) => {
     await rename(path(name), path('elsewhere'))
     expect(await project.refusedDev()).toBe(message)

@@ -25,7 +25,7 @@ export interface DataPoint {
   doubles: number[]
 }
 
-/** A binding in `analytics_engine_datasets` of wrangler.toml. */
+/** A binding in `analytics_engine_datasets` of the wrangler configuration. */
 interface AnalyticsDataset {
   writeDataPoint(point: DataPoint): void
 }
@@ -38,7 +38,7 @@ export const analyticsSink = (binding: string): Sink => ({
     if (!dataset?.writeDataPoint) {
       throw new ReportError(
         'not-configured',
-        `no dataset ${binding}: add a binding with this name to analytics_engine_datasets in wrangler.toml`,
+        `no dataset ${binding}: add a binding with this name to analytics_engine_datasets in the wrangler configuration`,
       )
     }
     for (const point of dataPointsOf(counts)) dataset.writeDataPoint(point)

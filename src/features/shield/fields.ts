@@ -13,11 +13,11 @@ import {
 const PERIODS = [10_000, 60_000]
 
 const shieldFields = <Context>() => ({
-  /** Name of the binding in wrangler.toml, such as `'SHIELD'`. Required. */
+  /** Name of the binding in the wrangler configuration, such as `'SHIELD'`. Required. */
   binding: pattern('the name of a binding like "SHIELD"', /^[A-Za-z_]\w*$/),
-  /** Requests in a period: a whole number, at least 1. Must equal `limit` in wrangler.toml. Required. */
+  /** Requests in a period: a whole number, at least 1. Must equal `limit` in the wrangler configuration. Required. */
   limit: whole(1),
-  /** Length of the period: `'10s'` or `'60s'`. Must equal `period` in wrangler.toml. Required. */
+  /** Length of the period: `'10s'` or `'60s'`. Must equal `period` in the wrangler configuration. Required. */
   period: v.pipe(
     v.custom<'10s' | '60s' | '1m'>(
       (input) => PERIODS.includes(parseDuration(input)!),
@@ -32,7 +32,7 @@ const shieldFields = <Context>() => ({
 })
 
 /**
- * Cloudflare's rate limit binding (`[[ratelimits]]` in wrangler.toml) in front of Redis. It is free, and counts inexactly and in each
+ * Cloudflare's rate limit binding (`ratelimits` in the wrangler configuration) in front of Redis. It is free, and counts inexactly and in each
  * location separately. Use it against floods, with a limit far above what the policies admit.
  */
 export interface ShieldOptions<Context = unknown>

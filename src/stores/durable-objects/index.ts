@@ -13,7 +13,7 @@ export type { StoreClient } from '../../core/base/commands.ts'
 export { SluiceSubject } from './subject.ts'
 
 const fields = () => ({
-  /** The name of the binding in wrangler.toml. Defaults to `SLUICE_SUBJECT`. */
+  /** The name of the binding in the wrangler configuration. Defaults to `SLUICE_SUBJECT`. */
   binding: v.optional(
     pattern('the name of a binding, like "SLUICE_SUBJECT"', /^[A-Za-z_]\w{0,63}$/),
     'SLUICE_SUBJECT',

@@ -3,7 +3,7 @@ import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { BINDING } from '../../../cli/init/templates.ts'
+import { gatewayFiles } from '../../../cli/init/templates.ts'
 import { type SluiceTest, startSluice } from '../../../src/testing/index.ts'
 
 const source = (file: string) =>
@@ -31,8 +31,8 @@ beforeAll(async () => {
   const main = join(folder, 'worker.ts')
   await writeFile(main, WORKER)
   await writeFile(
-    join(folder, 'wrangler.toml'),
-    `name = "objects"\nmain = "worker.ts"\ncompatibility_date = "2026-10-01"\n\n${BINDING}\n`,
+    join(folder, 'wrangler.jsonc'),
+    gatewayFiles('objects', true)['wrangler.jsonc']!.replace('src/worker.ts', 'worker.ts'),
   )
   sluice = await startSluice({ worker: { main } })
 }, 120_000)

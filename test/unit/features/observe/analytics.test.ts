@@ -63,7 +63,7 @@ describe('the data points of a flush', () => {
   test('A missing binding is an error that says what to add.', async () => {
     const sink = analyticsSink('METRICS')
     await expect(sink.send(observedCounts(), {})).rejects.toThrow(
-      'no dataset METRICS: add a binding with this name to analytics_engine_datasets in wrangler.toml',
+      'no dataset METRICS: add a binding with this name to analytics_engine_datasets in the wrangler configuration',
     )
     expect(sink.name).toBe('analytics:METRICS')
   })
