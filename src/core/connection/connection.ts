@@ -1,6 +1,6 @@
 /** The calls to one database, with a circuit breaker. Concurrent decisions of an isolate go in one call. */
 import { systemClock } from '../base/clock.ts'
-import { NOT_SENT, StoreError } from '../base/errors.ts'
+import { NOT_SENT, StoreError, type StoreErrorCode } from '../base/errors.ts'
 import { isCloudflare } from '../base/runtime.ts'
 import { withResolvers } from '../base/with-resolvers.ts'
 import { type BegunCall, type BreakerOptions, createBreaker, type Health } from './breaker.ts'
@@ -154,16 +154,17 @@ export function connect(
     const onCall = listenersOf(entries)
     const options = { deadlineMs, ...(onCall && { onCall }) }
     const call = begin(lists, options, now)
-    let replies: StoreResult[] = lists.map(() => new StoreError(call ? 'timeout' : 'circuit-open'))
+    const errors = (code: StoreErrorCode) => lists.map((): StoreResult => new StoreError(code))
+    let replies: StoreResult[]
     if (call) {
       const deciding = store.decideEach(lists, options).catch((): StoreResult[] => [])
-      replies = await within(deadlineMs + LATE_MS, deciding, replies)
+      replies = await within(deadlineMs + LATE_MS, deciding, () => errors('timeout'))
       call.end(replies)
-    }
+    } else replies = errors('circuit-open')
     const repliedAt = clock()
+    let next = 0
     for (const entry of entries) {
-      const own = replies.splice(0, entry.lists.length)
-      const results = entry.lists.map((_, index) => own[index] ?? new StoreError('internal'))
+      const results = entry.lists.map(() => replies[next++] ?? new StoreError('internal'))
       if (!isGone(entry, repliedAt)) entry.answer(results)
     }
   }
@@ -220,9 +221,13 @@ function listenersOf(entries: Entry[]): StoreOptions['onCall'] {
 }
 
 /** The result of a promise that does not reject, or another one after `ms`: in a Worker a call that hangs ends only with its request. */
-function within<Result>(ms: number, promise: Promise<Result>, otherwise: Result): Promise<Result> {
+function within<Result>(
+  ms: number,
+  promise: Promise<Result>,
+  otherwise: () => Result,
+): Promise<Result> {
   return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(otherwise), ms)
+    const timer = setTimeout(() => resolve(otherwise()), ms)
     promise.then((result) => {
       clearTimeout(timer)
       resolve(result)
