@@ -7,7 +7,7 @@ import type { ApiRuntime } from '../core/endpoint.ts'
 import type { Matched, Rules } from '../core/program/match.ts'
 import { bodySources } from '../core/request/body-sources.ts'
 import { RequestView } from '../core/request/view.ts'
-import { dropOwnFields } from '../core/respond/own-fields.ts'
+import { dropFields, isOwn } from '../core/respond/own-fields.ts'
 import type { RequestDescription } from './schema.ts'
 
 /** Matches a described request against the rules. Returns a problem if the description is invalid. */
@@ -71,7 +71,7 @@ export function requestOf(
 /** Removes fields that only Sluice or Cloudflare may set. */
 function clientHeaders(described: Record<string, string>, ip: string | undefined): Headers {
   const headers = new Headers(described)
-  dropOwnFields(headers)
+  dropFields(headers, isOwn)
   headers.delete('cf-connecting-ip')
   if (ip !== undefined) headers.set('CF-Connecting-IP', ip)
   return headers

@@ -26,22 +26,13 @@ export function checkRequest(
   // workerd passes each Host on, and makes the URL of it. With `a#` or `a/b` a router finds another path in that URL than a URL parser.
   if (!HOST.test(request.headers.get('host') ?? 'a'))
     return answered(badHost(), viewOf(limiter, request, runtime))
-  const answering = stages.handlers && handle(limiter, request, runtime)
-  if (answering || stages.verify) return checkSpecial(limiter, request, runtime, answering)
-  return match(limiter, request, runtime, undefined)
-}
-
-/** Also answers requests for paths of features, and recognizes those of `sluice verify`. */
-async function checkSpecial(
-  limiter: Limiter,
-  request: Request,
-  runtime: RuntimeContext,
-  answering: Promise<Response | undefined> | undefined,
-): Promise<CheckedRequest> {
-  const own = answering && (await answering)
-  if (own) return answered(own, viewOf(limiter, request, runtime))
-  const verifying = limiter.stages.verify?.(request, runtime.env)
-  return match(limiter, request, runtime, verifying && (await verifying))
+  return whenKnown(stages.handlers && handle(limiter, request, runtime), (own) =>
+    own
+      ? answered(own, viewOf(limiter, request, runtime))
+      : whenKnown(stages.verify?.(request, runtime.env), (verified) =>
+          match(limiter, request, runtime, verified),
+        ),
+  )
 }
 
 const viewOf = ({ config, readAddress }: Limiter, request: Request, runtime: RuntimeContext) =>

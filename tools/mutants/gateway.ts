@@ -16,8 +16,14 @@ const refusal = mutantsOf('src/core/respond/refusal.ts', folder)
 export const gatewayMutants: Mutant[] = [
   proxy(
     'A field that Connection names reaches the origin',
-    '...HOP_BY_HOP, ...named.map((name) => name.trim())',
-    '...HOP_BY_HOP',
+    'HOP_BY_HOP.has(name) || further.has(name)',
+    'HOP_BY_HOP.has(name)',
+    'proxy',
+  ),
+  proxy(
+    'The hop-by-hop fields of the origin reach the client',
+    '    dropFields(answer.headers, hopByHopIn(answer.headers))\n',
+    '',
     'proxy',
   ),
   proxy(
@@ -28,12 +34,7 @@ export const gatewayMutants: Mutant[] = [
   ),
   proxy('Malformed chunks are answered as a late origin', 'if (isBroken)', 'if (false)', 'origin'),
   proxy('A late origin is answered as one that is down', 'signal.aborted', 'false', 'origin'),
-  proxy(
-    'The fields of the client replace those of Sluice',
-    '    replaceOwnFields(outgoing.headers, shadow)\n',
-    '',
-    'shadow',
-  ),
+  proxy('The fields of the client replace those of Sluice', ' ||\n    isOwn(name)', '', 'shadow'),
   proxy(
     'A client claims a path with a field that has "_"',
     'REQUEST_CLAIMS.has(dashed)',

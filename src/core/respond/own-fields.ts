@@ -1,9 +1,12 @@
 /** CGI does not distinguish `_` from `-` (RFC 3875, 4.1.18), and PHP no other character that is no letter and no digit. */
 const OWN = /^sluice[^a-z\d]/
 
-/** Removes all `Sluice-*` fields. */
-export function dropOwnFields(headers: Headers): void {
-  for (const name of [...headers.keys()].filter((name) => OWN.test(name))) headers.delete(name)
+/** Reports whether a name, in lower case, is that of a `Sluice-*` field. */
+export const isOwn = (name: string): boolean => OWN.test(name)
+
+/** Removes fields in one pass: few messages have any, and each deletion costs a microsecond. */
+export function dropFields(headers: Headers, isDropped: (name: string) => boolean): void {
+  for (const name of [...headers.keys()].filter(isDropped)) headers.delete(name)
 }
 
 /**

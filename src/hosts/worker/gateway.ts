@@ -100,35 +100,32 @@ export function gatewayOf(
     return withOwnCors(c, own ?? problem(404, reserved))
   })
 
-  app.use(async function requireOrigin(c, next) {
+  app.all('*', (c) => {
+    const { raw } = c.req
     const origin = c.env?.ORIGIN ?? configured
     const isKnown = origin !== undefined && origin === lastValidOrigin
-    const detail = isKnown ? undefined : originProblem(origin, c.req.raw)
-    if (!detail) {
-      if (origin !== 'zone') lastValidOrigin = origin
-      return next()
+    const detail = isKnown ? undefined : originProblem(origin, raw)
+    if (detail) {
+      log('no-origin', '', detail)
+      return withOwnCors(c, problem(500, { title: 'No origin', detail }))
     }
-    log('no-origin', '', detail)
-    return withOwnCors(c, problem(500, { title: 'No origin', detail }))
-  })
-  app.use(async function requireForwardable(c, next) {
-    const refused = whyNotForward(c.req.raw, (c.env?.ORIGIN ?? configured)!)
-    if (!refused) return next()
-    const { status, ...members } = refused
-    if (status === 508) log('loop', '', members.detail)
-    return withOwnCors(c, problem(status, members))
-  })
-  app.all('*', (c) =>
-    limitRequest(limiter, c.req.raw, runtimeOf(c), ({ decision, view, isRead }) =>
-      forward(c.req.raw, (c.env?.ORIGIN ?? configured)!, {
+    if (origin !== 'zone') lastValidOrigin = origin
+    const refused = whyNotForward(raw, origin!)
+    if (refused) {
+      const { status, ...members } = refused
+      if (status === 508) log('loop', '', members.detail)
+      return withOwnCors(c, problem(status, members))
+    }
+    return limitRequest(limiter, raw, runtimeOf(c), ({ decision, view, isRead }) =>
+      forward(raw, origin!, {
         timeoutMs: originTimeoutMs,
         client: () => addressOf(view),
         isRead,
         shadow: wouldRefuse(decision),
         finishProblem: (answer) => withOwnCors(c, answer),
       }),
-    ),
-  )
+    )
+  })
 
   app.onError((error, c) => {
     log('error', error.name, error instanceof ConfigError ? error.message : 'a request failed')

@@ -2,12 +2,12 @@ import { type Address, formatAddress } from '../../core/base/ip.ts'
 import { cgiName } from '../../core/request/names.ts'
 import { leavesBase } from '../../core/request/path.ts'
 import { asVerbatim, IdentityTransformStream } from '../../core/respond/body-end.ts'
-import { dropOwnFields } from '../../core/respond/own-fields.ts'
+import { dropFields, isOwn } from '../../core/respond/own-fields.ts'
 import { problem } from '../../core/respond/response.ts'
 import { shadowField } from '../../core/respond/shadow.ts'
 
 /** Hop-by-hop fields (RFC 9110, 7.6.1), including obsolete ones. */
-const HOP_BY_HOP = [
+const HOP_BY_HOP = new Set([
   'connection',
   'keep-alive',
   'proxy-authenticate',
@@ -17,15 +17,13 @@ const HOP_BY_HOP = [
   'trailer',
   'transfer-encoding',
   'upgrade',
-]
+])
 
-function withoutHopByHop(source: Headers): Headers {
-  const headers = new Headers(source)
-  const named = source.get('connection')?.split(',') ?? []
-  for (const name of [...HOP_BY_HOP, ...named.map((name) => name.trim())]) {
-    if (/^[\w!#$%&'*+.^`|~-]+$/.test(name)) headers.delete(name)
-  }
-  return headers
+/** Tells the hop-by-hop fields of a message, with those that its field `Connection` names. */
+function hopByHopIn(headers: Headers): (name: string) => boolean {
+  const named = headers.get('connection')?.toLowerCase().split(',')
+  const further = new Set(named?.map((name) => name.trim()))
+  return (name) => HOP_BY_HOP.has(name) || further.has(name)
 }
 
 export interface ForwardOptions {
@@ -65,17 +63,18 @@ export async function forward(
     const isChunked = request.headers.has('transfer-encoding')
     const sent = isChunked ? withWatchedChunks(request, onBroken) : request
     const outgoing = origin === 'zone' ? forZone(sent) : readdress(sent, origin, client())
-    replaceOwnFields(outgoing.headers, shadow)
+    for (const [name, value] of Object.entries(shadowField(shadow)))
+      outgoing.headers.set(name, value)
     if (isRead) outgoing.headers.set('accept-encoding', 'identity')
     const loop = request.headers.get('cdn-loop')
     outgoing.headers.set('CDN-Loop', loop ? `${loop}, sluice` : 'sluice')
     const response = await fetch(outgoing, { redirect: 'manual', signal, ...verbatim })
     if (upgraded(response)) return response
     if (origin === 'zone') return asVerbatim(response)
-    const { body, status, statusText } = response
-    const headers = withoutHopByHop(response.headers)
-    // Throws if the status is not allowed in a Response, such as 600.
-    return asVerbatim(new Response(body, { status, statusText, headers, ...verbatim }))
+    // Throws if the status is not allowed in a Response, such as 600. The copy is as verbatim as the response.
+    const answer = new Response(response.body, response)
+    dropFields(answer.headers, hopByHopIn(answer.headers))
+    return asVerbatim(answer)
   } catch {
     const detail = 'The body of the request ends early, or its chunks are malformed.'
     if (isBroken) return finishProblem(problem(400, { title: 'Bad Request', detail }))
@@ -164,23 +163,19 @@ const CLIENT_CLAIMS = new Set([
   'x-script-name',
 ])
 
-/** Removes fields that claim something about the request. CGI does not distinguish `_` from `-`, and only clients send these names with `_` or `.`. */
-function dropClaims(headers: Headers, { zone }: { zone: boolean }) {
-  for (const name of [...headers.keys()]) {
-    const dashed = cgiName(name)
-    const respelled = name !== dashed
-    const claims =
-      REQUEST_CLAIMS.has(dashed) ||
-      (CLIENT_CLAIMS.has(dashed) && (respelled || !zone)) ||
-      (respelled && dashed.startsWith('cf-'))
-    if (claims) headers.delete(name)
-  }
-}
-
-/** Removes `Sluice-*` fields of the client, because the origin would trust them, and adds `Sluice-Shadow`. */
-function replaceOwnFields(headers: Headers, shadow: string[]) {
-  dropOwnFields(headers)
-  for (const [name, value] of Object.entries(shadowField(shadow))) headers.set(name, value)
+/**
+ * Reports whether the origin must not get a field: one that claims something about the request, or a `Sluice-*` field, which it would
+ * trust. CGI does not distinguish `_` from `-`, and only clients send these names with `_` or `.`.
+ */
+function isClaim(name: string, { zone }: { zone: boolean }): boolean {
+  const dashed = cgiName(name)
+  const respelled = name !== dashed
+  return (
+    REQUEST_CLAIMS.has(dashed) ||
+    (CLIENT_CLAIMS.has(dashed) && (respelled || !zone)) ||
+    (respelled && dashed.startsWith('cf-')) ||
+    isOwn(name)
+  )
 }
 
 /**
@@ -194,7 +189,7 @@ function forZone(request: Request): Request {
   // The parsed URL, as policies do: workerd keeps `%2e%2e` and `\\` in the URL of a request, and origins resolve them.
   const copy = new Request(new URL(request.url).href, request)
   if (!opensWebSocket(request)) copy.headers.delete('upgrade')
-  dropClaims(copy.headers, { zone: true })
+  dropFields(copy.headers, (name) => isClaim(name, { zone: true }))
   return copy
 }
 
@@ -204,15 +199,20 @@ function readdress(request: Request, origin: string, client: Address | undefined
   // cannot name another host, and it keeps a "?" with no query. (`href` does not always begin with `url.origin`: workerd keeps a Host
   // such as `0x7f.1` or `example.com:80`.)
   const target = origin.replace(/\/$/, '') + url.href.replace(/^\w+:\/\/[^/]*/, '')
-  const headers = withoutHopByHop(request.headers)
-  headers.delete('host') // fetch sets it from the URL.
+  // A copy may have a body on GET, which some clients send; `{ method, body }` may not.
+  const copy = new Request(target, request)
+  const { headers } = copy
+  const isHopByHop = hopByHopIn(headers)
+  // fetch sets `host` from the URL.
+  dropFields(
+    headers,
+    (name) => name === 'host' || isHopByHop(name) || isClaim(name, { zone: false }),
+  )
   if (opensWebSocket(request)) headers.set('Upgrade', 'websocket')
-  dropClaims(headers, { zone: false })
   headers.set('X-Forwarded-Host', url.host)
   headers.set('X-Forwarded-Proto', url.protocol.slice(0, -1))
   if (client) headers.set('X-Forwarded-For', formatAddress(client))
-  // Copies the request first: a copy may have a body on GET, which some clients send; `{ method, body }` may not.
-  return new Request(new Request(target, request), { headers, redirect: 'manual' })
+  return copy
 }
 
 /** The maximum number of Sluice Workers that may forward one request. A chain of two or three is allowed; more indicate a loop. */

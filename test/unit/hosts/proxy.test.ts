@@ -57,6 +57,14 @@ test('Hop-by-hop fields do not reach the origin.', async () => {
   expect(headers['keep-alive']).not.toBe('timeout=5')
 })
 
+test('Hop-by-hop fields of the origin do not reach the client.', async () => {
+  const names = ['connection', 'keep-alive']
+  const sent = await fetch(gateway.origin.url)
+  const received = await gateway.fetch('/')
+  expect(names.map((name) => sent.headers.has(name))).toEqual([true, true])
+  expect(names.map((name) => received.headers.has(name))).toEqual([false, false])
+})
+
 test('Fields that claim another path, method, client or host do not reach the origin, however they are spelled.', async () => {
   const names = [
     ...['X-Original-URL', 'X-Rewrite-URL', 'X-HTTP-Method-Override', 'X-Real-IP'],
