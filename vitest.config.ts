@@ -63,8 +63,12 @@ const productionOfBridge = [
   'throughput',
 ].map((name) => `packages/upstash-bridge/test/${name}.test.ts`)
 
-/** Tests of what only this repository runs. `npm test` proves the product; `npm run test:all` runs these too. */
-const tools = ['test/{tools,site}/**/*.test.ts', ...productionOfBridge]
+/** Tests of what only this repository runs, and of how `sluice replay` reads logs. `npm test` proves the product; `npm run test:all` runs these too. */
+const tools = [
+  'test/{tools,site}/**/*.test.ts',
+  'test/cli/replay/**/*.test.ts',
+  ...productionOfBridge,
+]
 
 /** Tests of the bridge that use no cluster, or start their own. */
 const oneServer = [
