@@ -1,6 +1,5 @@
-import { type ConfigProblem, StoreError } from '../core/base/errors.ts'
-import { show } from '../core/base/show.ts'
-import type { Config, Policy } from '../core/config/parse.ts'
+import { StoreError } from '../core/base/errors.ts'
+import type { Policy } from '../core/config/parse.ts'
 import { type Operation, operate as operateOn } from '../core/decide/operate.ts'
 import type { Call } from '../core/endpoint.ts'
 import { explicitKey, matchOf, policyOf } from '../core/program/explicit-key.ts'
@@ -77,7 +76,7 @@ async function onKey(
 
 /** Finds the matches of a target. A request may have several quotas of one policy. */
 async function matchesOf(
-  { config, rules, runtime }: Call,
+  { rules, runtime }: Call,
   policy: Policy,
   target: Target,
 ): Promise<Match[] | Response> {
@@ -85,7 +84,7 @@ async function matchesOf(
     const found =
       'key' in target
         ? await explicitKey(policy, target.key, target.plan, rules.config)
-        : bySubject(policy, target, config)
+        : matchOf(policy, [], target.plan) // the values of its key are unknown
     return 'expected' in found ? unprocessable([found]) : [found]
   }
   const matched = await describedRequest(target.request, rules, runtime)
@@ -100,15 +99,4 @@ async function matchesOf(
     detail: `The policy ${policy.name} does not apply to this request.`,
     ...why,
   })
-}
-
-/** Makes the match of a subject. The values of its key are unknown. */
-function bySubject(
-  policy: Policy,
-  { subject, plan }: Extract<Target, { subject: string }>,
-  { hashKeys }: Config,
-): Match | ConfigProblem {
-  if (hashKeys) return matchOf(policy, [], plan)
-  const expected = 'nothing (with hashKeys: false, send key or request)'
-  return { path: 'subject', expected, got: show(subject) }
 }

@@ -70,7 +70,7 @@ export class DecidedRequest implements CheckedRequest {
     const { limiter, parts, view, verified } = circumstances
     const { decision } = outcome
     const { stages, log } = limiter
-    if (parts.observed) observe(parts, matched, outcome, view, view, verified !== undefined)
+    if (parts.observer) observe(parts, matched, outcome, view, view, verified !== undefined)
     for (const { mode, allowed, policy } of decision.limits) {
       if (mode === 'shadow' && !allowed) {
         log('shadow-refused', policy, 'a shadow policy would have refused a request')

@@ -83,7 +83,6 @@ export interface LimitsOptions
     ConfigOptions,
     | 'store'
     | 'namespace'
-    | 'hashKeys'
     | 'clock'
     | 'deadline'
     | 'batching'

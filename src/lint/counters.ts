@@ -4,7 +4,7 @@ import type { PolicyRule } from './facts.ts'
 
 /** The place of a policy's counter in Redis. JSON drops key functions, so that all of them are equal: two may return the same values. */
 const locationOf = ({ name, key }: Policy, config: Config) =>
-  JSON.stringify([config.namespace, config.hashKeys, name, key])
+  JSON.stringify([config.namespace, name, key])
 
 /**
  * Finds policies that share a counter with a policy of another limiter, but have other terms. Each counts the requests of the other, and

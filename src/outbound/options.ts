@@ -69,7 +69,6 @@ const shared = [
   'caseSensitivePaths',
   'clock',
   'deadline',
-  'hashKeys',
   'namespace',
   'policies',
   'store',

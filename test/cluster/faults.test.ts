@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { startBridge } from 'sluice-upstash-bridge'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { UpstashOptions } from '../../src/core/connection/upstash/upstash.ts'
+import { hashedSubjects } from '../../src/core/decide/subject.ts'
 import { cluster } from '../../src/features/cluster/index.ts'
 import { concurrency } from '../../src/features/concurrency/index.ts'
 import { createSluice } from '../../src/hosts/app/sluice.ts'
@@ -140,7 +141,6 @@ test.each([
     const sluice = createSluice({
       use: [cluster(), concurrency()],
       deadline: '10s',
-      hashKeys: false,
       policies: [
         {
           name: 'uploads',
@@ -155,10 +155,11 @@ test.each([
     })
     const env = { UPSTASH_REDIS_REST_URL: bridge.url, UPSTASH_REDIS_REST_TOKEN: bridge.token }
     /** A value whose key belongs to this master. */
-    const valueAt = (master: number, header: string) => {
+    const name = hashedSubjects(bridge.token)
+    const valueAt = async (master: number, header: string) => {
       for (;;) {
         const value = newSubject()
-        if (masterOf(`header:${header}=${value}`) === master) return value
+        if (masterOf(await name([[`header:${header}`, value]])) === master) return value
       }
     }
     const newTenant = () => valueAt(1, 'x-tenant')
@@ -169,13 +170,13 @@ test.each([
       })
       return decision.reason
     }
-    const exhausted = newTenant()
-    expect(await upload(valueAt(0, 'x-user'), exhausted)).toBe('within-limit')
+    const exhausted = await newTenant()
+    expect(await upload(await valueAt(0, 'x-user'), exhausted)).toBe('within-limit')
 
-    const user = valueAt(0, 'x-user')
+    const [user, tenant] = [await valueAt(0, 'x-user'), await newTenant()]
     await running.admin.ask(0, 'CLIENT', 'PAUSE', '2500', 'ALL')
-    expect(await upload(user, reason === 'limited' ? exhausted : newTenant())).toBe(reason)
-    await expect.poll(() => upload(user, newTenant())).toBe('within-limit')
+    expect(await upload(user, reason === 'limited' ? exhausted : tenant)).toBe(reason)
+    await expect.poll(async () => upload(user, await newTenant())).toBe('within-limit')
   },
 )
 

@@ -15,6 +15,7 @@ import { sluiceOf } from '../../src/hosts/app/sluice.ts'
 import { durableObjects } from '../../src/stores/durable-objects/index.ts'
 import type { ObjectNamespace } from '../../src/stores/durable-objects/runtime.ts'
 import type { ObjectCall } from '../../src/stores/durable-objects/wire.ts'
+import { instantDigests } from './instant-digests.ts'
 import { memoryObjects } from './memory-objects.ts'
 import type { VirtualTime } from './virtual-time.ts'
 
@@ -26,6 +27,7 @@ export interface IsolateChange extends Partial<ConfigOptions<Request>>, TurnsOpt
 
 /** Durable Objects behind a network. */
 export function heldWorld(time: VirtualTime, latency: () => number = () => 0) {
+  instantDigests()
   const memory = memoryObjects()
   const travel = async () => {
     const ms = latency()
@@ -81,7 +83,6 @@ export function heldWorld(time: VirtualTime, latency: () => number = () => 0) {
   ) {
     const env = { SLUICE_SUBJECT: objects, SLUICE_SECRET: 'a secret for tests' }
     const limiter = createAppLimiter<Request>({
-      hashKeys: false,
       deadline: '1s',
       store: durableObjects(),
       ...change,

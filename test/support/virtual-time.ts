@@ -80,7 +80,8 @@ export async function inVirtualTime<T>(task: (time: VirtualTime) => Promise<T>):
   globalThis.clearTimeout = ((timer: Timer) => void timers.delete(timer)) as never
   const turn = () => new Promise((resolve) => setImmediate(resolve))
   async function settle() {
-    do await turn()
+    // What starts after a digest may itself take a turn.
+    do for (let turns = 0; turns < 2; turns += 1) await turn()
     while (busy > 0)
   }
   async function during<R>(task: Promise<R>) {

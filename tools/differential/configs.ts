@@ -168,7 +168,6 @@ export function drawConfig(draw: Draw, { has, isByDefault }: Features): Drawn {
         : clientAddress(draw, has, isGateway),
       clock: store === 'redis' ? pick('edge', 'store') : 'store',
       deadline: DEADLINE_MS,
-      hashKeys: chance(0.5),
       denialCache: chance(0.7),
       batching: chance(0.7),
       caseSensitivePaths: maybe(0.2, () => true),

@@ -103,8 +103,8 @@ export const distinctMutants: Mutant[] = [
   ),
   limit(
     'the digest of a value is the same for all clients',
-    '[part, ...partitionKey, DIGEST]',
-    '[part, DIGEST]',
+    '[part, ...partitionKey]',
+    '[part]',
     by,
   ),
   values('a cost above the limit makes values', ': policy.limit\n', ': MAX_ENTRIES\n', 'limit'),
@@ -115,7 +115,6 @@ export const distinctMutants: Mutant[] = [
     'limit',
   ),
   entries('the local store has no bound for values', '(values ? PER_VALUE : 1)', '1', 'entries'),
-  limit('a value is readable without hashKeys', '...partitionKey, DIGEST]', '...partitionKey]', by),
   limit(
     'a cost counts as one value',
     'Math.max(cost, distinct.length)) - known.length',

@@ -472,8 +472,8 @@ const lint = (file: string) => mutantsOf(`src/lint/${file}.ts`, 'test/unit/lint'
 
 const lintMutants: Mutant[] = [
   lint('counters')(
-    'compares counters with readable keys to counters with hashed keys',
-    'config.hashKeys, name, key',
+    'compares the counters of two namespaces',
+    'config.namespace, name, key',
     'name, key',
     'counters',
   ),
@@ -638,12 +638,6 @@ const apiMutants: Mutant[] = [
     "policy.penalty ? onTarget('unban')(call, policy) : noPenalty(policy)",
     "onTarget('unban')(call, policy)",
     'operate',
-  ),
-  api('operate')(
-    'a subject is accepted with hashKeys: false',
-    'if (hashKeys) return',
-    'return',
-    'operate-subject',
   ),
   api('operate')(
     'a request operates on every policy',

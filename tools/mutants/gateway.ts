@@ -196,12 +196,7 @@ export const gatewayMutants: Mutant[] = [
     'overrides',
   ),
   override('A limit of operators has no bound', 'body.limit > most', 'false', 'overrides'),
-  override(
-    'A subject is accepted although keys are not hashed',
-    'if (config.hashKeys && /^[',
-    'if (/^[',
-    'overrides',
-  ),
+  override('Any text is a subject', 'if (/^[', 'if (/[', 'overrides'),
   forwardAuth(
     'a proxy admits a refused call of JSON-RPC',
     'withoutBody(request), rules',

@@ -8,9 +8,10 @@ import { pack } from '../../../src/core/connection/upstash/pack.ts'
 import { encode, type ScriptCall } from '../../../src/core/connection/upstash/script.ts'
 import { prepare } from '../../../src/core/decide/decide.ts'
 import type { PolicyLimit } from '../../../src/core/decide/limit.ts'
+import type { Match } from '../../../src/core/decide/matched.ts'
 import type { Pending } from '../../../src/core/decide/question.ts'
 import { correctionsOf } from '../../../src/core/decide/settle.ts'
-import { DIGEST, type NameSubject } from '../../../src/core/decide/subject.ts'
+import type { NameSubject } from '../../../src/core/decide/subject.ts'
 import { nameValues } from '../../../src/features/distinct/values.ts'
 import { type Asked, type Engine, responseOf } from './engine.ts'
 import type { PrivateRedis } from './private-redis.ts'
@@ -41,11 +42,15 @@ const MAX_SUBJECT = 256
 
 const nameSubject: NameSubject = (parts) => {
   const text = canonical(parts)
-  return text.length <= MAX_SUBJECT && parts.at(-1) !== DIGEST
-    ? text
-    : createHash('sha256').update(text).digest('base64url')
+  return text.length <= MAX_SUBJECT ? text : digest(text)
 }
-const parts = { nameSubject, nameValues, denialCache: undefined, shield: undefined }
+const digest = (text: string) => createHash('sha256').update(text).digest('base64url')
+const parts = {
+  nameSubject,
+  nameValues: (match: Match) => nameValues(match, (key) => digest(canonical(key))),
+  denialCache: undefined,
+  shield: undefined,
+}
 
 let engines = 0
 

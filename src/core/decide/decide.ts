@@ -158,7 +158,7 @@ async function ask(
   ticket: Ticket | undefined,
 ): Promise<StoreAnswer> {
   const deadlineMs = deadlineOf(pending.limits, 1, options.startedAt)
-  const meter = parts.observed?.observer.measure()
+  const meter = parts.observer?.measure()
   const requests = ticket ? withTicket(pending, ticket) : pending.requests
   const reply = await parts.store.decide(requests, storeOptions(options, deadlineMs, meter))
   const outcome = conclude(pending, reply)
@@ -198,7 +198,7 @@ async function decideList(
   })
   const limits = pending.flatMap((one) => one.limits)
   const deadlineMs = deadlineOf(limits, pending.length, options.startedAt)
-  const meter = parts.observed?.observer.measure(pending.length)
+  const meter = parts.observer?.measure(pending.length)
   const replies = await parts.store.decideEach(lists, storeOptions(options, deadlineMs, meter))
   const use = meter?.stop()
   const held = pending.map((one, index) => {

@@ -26,7 +26,7 @@ import { createDenialCache } from './denial-cache.ts'
 import type { NameValues } from './limit.ts'
 import type { Observer } from './observer.ts'
 import type { DeployedParts, LimiterParts, Waiting } from './question.ts'
-import { hashedSubjects, plainSubjects } from './subject.ts'
+import { hashedSubjects } from './subject.ts'
 
 /** The places at which a feature takes part in a decision. */
 export interface EngineStages {
@@ -66,7 +66,7 @@ export interface Engine {
 export function createEngine(config: Config, log: Log, stages: EngineStages = {}): Engine {
   // Durable Objects replace the database and its batching.
   const own = config.store?.own as OwnStore<Store> | undefined
-  const { clock, namespace, hashKeys } = config
+  const { clock, namespace } = config
   const { askShield, layer, lua, nameValues, observer, waiting, watch } = stages
   const { wrap, spread: spreadBy }: EngineStages = config.store?.layers ?? stages
   const { batching = config.batching, spread = spreadBy } = own ?? {}
@@ -103,11 +103,8 @@ export function createEngine(config: Config, log: Log, stages: EngineStages = {}
     const { health } = connection
     const database = { store: withFallback(withDeadline(watched), fallback), health }
     const store = spread ? spread(database.store, onRefund) : database.store
-    const hash = hashedSubjects(secret)
-    const nameSubject = hashKeys ? hash : plainSubjects(secret)
-    const observed = observer && { observer, hash }
-    const naming = { nameSubject, nameValues }
-    return { store, database, ...naming, denialCache, onStoreError, observed, waiting }
+    const naming = { nameSubject: hashedSubjects(secret), nameValues }
+    return { store, database, ...naming, denialCache, onStoreError, observer, waiting }
   }
 
   function hasChanged(given: Record<string, unknown>): boolean {

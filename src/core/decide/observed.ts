@@ -9,15 +9,14 @@ import type { LimiterParts, Outcome } from './question.ts'
  * @param verified true for a request of `sluice verify`
  */
 export function observe(
-  { observed }: LimiterParts,
+  { observer, nameSubject }: LimiterParts,
   { policies }: Matched,
   { decision, decidedBy, use, replayed, matches: decisive, binding }: Outcome,
   from: DecisionFact['from'],
   { env, waitUntil, context }: Pick<RuntimeContext, 'env' | 'waitUntil'> & { context?: unknown },
   verified = false,
 ): void {
-  if (!observed || replayed) return
-  const { observer, hash } = observed
+  if (!observer || replayed) return
   const all = decisive ?? policies
   // A policy with several quotas has one limit in the decision: the one that binds.
   const matches = binding
@@ -29,7 +28,7 @@ export function observe(
     matches,
     use,
     from,
-    hash,
+    hash: nameSubject,
     env,
     waitUntil,
     context,

@@ -42,7 +42,7 @@ export interface DecisionFact extends RuntimeContext {
   from: { colo?: string | undefined; country?: string | undefined }
   /** True for a request of `sluice verify`, which is no client's. */
   verified?: boolean
-  /** Hashes a partition key. With `hashKeys` the result is the subject in the store. */
+  /** Hashes a partition key. The result is the subject in the store. */
   hash: NameSubject
 }
 

@@ -10,7 +10,6 @@ import type { Naming, PolicyLimit } from './limit.ts'
 import type { Match, Matched } from './matched.ts'
 import type { DecidedBy, Observer, StoreUse } from './observer.ts'
 import type { Charges } from './settle.ts'
-import type { NameSubject } from './subject.ts'
 
 export type { Idempotency } from '../connection/store.ts'
 
@@ -24,7 +23,7 @@ export interface LimiterParts extends Naming {
   /** Receives the errors of calls that no request waits for. */
   onStoreError: (error: StoreError) => void
   /** Undefined without an observer. */
-  observed?: Observed | undefined
+  observer?: Observer | undefined
   /** Undefined if no request waits. */
   waiting?: Waiting | undefined
 }
@@ -69,13 +68,6 @@ export interface Database {
 /** The parts of a limiter for one set of credentials, with its database. */
 export interface DeployedParts extends LimiterParts {
   database: Database
-}
-
-/** Receives decisions. */
-export interface Observed {
-  observer: Observer
-  /** Hashes a partition key, as `nameSubject` does with `hashKeys`. */
-  hash: NameSubject
 }
 
 /** A request to decide. */

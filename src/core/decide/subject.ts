@@ -3,9 +3,6 @@ import { canonical, type Part } from '../base/part.ts'
 import { Recent } from '../base/recent.ts'
 import type { Soon } from '../base/when-known.ts'
 
-/** The last part of a name that is a digest in any case: a part without a value is never readable. */
-export const DIGEST: Part = ['distinct', undefined]
-
 /** Converts the parts of a partition key to a subject. */
 export type NameSubject = (parts: Part[]) => Soon<string>
 
@@ -43,18 +40,4 @@ export function hashedSubjects(secret: string): NameSubject {
     const text = canonical(parts)
     return known.get(text) ?? sign(text)
   }
-}
-
-/** Writes a readable subject such as `ip=203.0.113.7`. Returns `undefined` if a value is missing, long or has unusual characters. */
-export function readableSubject(parts: Part[]): string | undefined {
-  const isReadable = parts.every(
-    ([, value]) => value !== undefined && /^[\w.:/@-]{1,64}$/.test(value),
-  )
-  return isReadable ? parts.map(([label, value]) => `${label}=${value}`).join(',') : undefined
-}
-
-/** Creates readable subjects where possible, and hashes the other ones. */
-export function plainSubjects(secret: string): NameSubject {
-  const hashed = hashedSubjects(secret)
-  return (parts) => readableSubject(parts) ?? hashed(parts)
 }

@@ -47,8 +47,7 @@ async function listBans(call: Call): Promise<Response> {
     const expected = '`next` of the answer before'
     return unprocessable([{ path: 'after', expected, got: show(after) }])
   }
-  const { observer } = parts.observed ?? {}
-  const database = { ...databaseIn(config, runtime.env), observer }
+  const database = { ...databaseIn(config, runtime.env), observer: parts.observer }
   const set = { tag: penalty.tag, namespace: config.namespace }
   const now = config.clock === 'edge' ? Date.now() : undefined
   try {

@@ -1,6 +1,5 @@
 import { MAX_ENTRIES } from '../../core/base/units.ts'
 import type { NameValues } from '../../core/decide/limit.ts'
-import { DIGEST } from '../../core/decide/subject.ts'
 
 /**
  * The digests of the values of a match. A request that does not tell a value has one of its own, so that it cannot be repeated for free.
@@ -11,7 +10,7 @@ export const nameValues: NameValues = async (
   nameSubject,
 ) => {
   const known = distinct.filter(([, value]) => value !== undefined)
-  const named = known.map((part) => nameSubject([part, ...partitionKey, DIGEST]))
+  const named = known.map((part) => nameSubject([part, ...partitionKey]))
   // A cost above the limit is refused without its values. That of a body is at most the number of its messages.
   const most = policy.overrides ? MAX_ENTRIES : policy.limit
   const others = Math.min(most, Math.max(cost, distinct.length)) - known.length

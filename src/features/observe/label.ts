@@ -1,7 +1,6 @@
 import { network, networkRange } from '../../core/base/ip.ts'
 import type { Soon } from '../../core/base/when-known.ts'
 import type { DecisionFact } from '../../core/decide/observer.ts'
-import { readableSubject } from '../../core/decide/subject.ts'
 import type { Match } from '../../core/program/match.ts'
 import type { ObserveSettings } from './options.ts'
 
@@ -21,8 +20,16 @@ export function labelOf(
     case 'network':
       return networkIn(key) ?? hash(key)
     case 'plain':
-      return readableSubject(key) ?? hash(key)
+      return readable(key) ?? hash(key)
   }
+}
+
+/** A text such as `ip=203.0.113.7`. `undefined` if a value is missing, long or has unusual characters. */
+function readable(key: PartitionKey): string | undefined {
+  const isReadable = key.every(
+    ([, value]) => value !== undefined && /^[\w.:/@-]{1,64}$/.test(value),
+  )
+  return isReadable ? key.map(([label, value]) => `${label}=${value}`).join(',') : undefined
 }
 
 /** The /24 or /48 of the address in a key, or the network of the key itself if it is larger. */

@@ -28,12 +28,6 @@ export interface OverrideReport {
 const indexOf = (policy: Policy, nameSubject: NameSubject) =>
   nameSubject([['overrides', policy.tag]])
 
-/** Writes a subject as a tag of a state. */
-const tagOf = (subject: string) =>
-  btoa(encodeURIComponent(subject)).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
-const subjectOf = (tag: string) =>
-  decodeURIComponent(atob(tag.replaceAll('-', '+').replaceAll('_', '/')))
-
 /**
  * Sets or removes the limit of one key, and updates the index. They need calls of their own, since a Redis Cluster accepts the keys of
  * one subject in a call. The index has every limit in force, even if a call fails: it is written first and cleaned after the limit. The
@@ -50,7 +44,7 @@ export async function changeLimit(
     indexOf(match.policy, nameSubject),
     nameSubject(match.partitionKey),
   ])
-  const terms = { ...PROBE, tag: tagOf(subject), windowMs: 1 }
+  const terms = { ...PROBE, tag: subject, windowMs: 1 }
   const override = { share: 0, scalesBurst: true }
   const limits: Limit[] = [{ subject: index, terms, cost: 0, override }]
   const list = () =>
@@ -79,8 +73,8 @@ export async function listLimits(
   const found = [...(text ?? '').matchAll(/([\w-]+)-limit:(\d+):(\d+):(\d+);/g)]
   const now = Date.now()
   return found
-    .map(([, tag, time, life, units]) => ({
-      subject: subjectOf(tag!),
+    .map(([, subject, time, life, units]) => ({
+      subject: subject!,
       limit: Number(units),
       overriddenForMs: Number(time) + Number(life) - now,
     }))

@@ -87,18 +87,16 @@ const namesOf =
 
 /** Finds the key of a path: its values, percent-encoded and separated by commas, or `subject:` and a subject. */
 async function targetOf(
-  { config, rules }: Call,
+  { rules }: Call,
   policy: Policy,
   text: string,
 ): Promise<{ match: Match; subject?: string } | Response> {
   const subject = /^subject:(.*)$/s.exec(text)?.[1]
   if (subject !== undefined) {
-    if (config.hashKeys && /^[\w-]{16}$/.test(subject)) {
+    if (/^[\w-]{16}$/.test(subject)) {
       return { match: matchOf(policy, [], undefined) as Match, subject }
     }
-    const expected = config.hashKeys
-      ? 'a subject: 16 letters, digits, "-" or "_"'
-      : 'the values of the key (there are no subjects with hashKeys: false)'
+    const expected = 'a subject: 16 letters, digits, "-" or "_"'
     return unprocessable([{ path: 'key', expected, got: show(subject) }])
   }
   let values: string[]

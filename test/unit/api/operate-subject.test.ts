@@ -3,7 +3,7 @@ import { createClient } from 'redis'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { LimitStatus } from '../../../src/core/base/decision.ts'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
-import { apiOf, apiTokens, useApi } from '../../support/api-stack.ts'
+import { useApi } from '../../support/api-stack.ts'
 
 const counted = { limit: 3, window: '1h', algorithm: 'fixed-window' } as const
 const policy = { ...counted, penalty: 'manual' } as const
@@ -153,22 +153,4 @@ describe('an operation on a subject', () => {
     expect((await api.operate('per-ip', 'try', { subject })).status).toBe(422)
     expect((await api.decide({ policy: 'per-ip', subject })).status).toBe(422)
   })
-})
-
-test('With hashKeys: false, an operation on a subject is refused, because records have readable names.', async () => {
-  const plain = apiOf(api.start({ ...config, hashKeys: false }, { env: apiTokens }).fetch)
-  const answer = await plain.operate<{ errors: object[] }>('per-ip', 'ban', {
-    subject: 'A'.repeat(16),
-    for: '1h',
-  })
-  expect([answer.status, answer.body.errors]).toEqual([
-    422,
-    [
-      {
-        path: 'subject',
-        expected: 'nothing (with hashKeys: false, send key or request)',
-        got: '"AAAAAAAAAAAAAAAA"',
-      },
-    ],
-  ])
 })

@@ -172,16 +172,6 @@ describe('the list', () => {
     )
   })
 
-  test('A subject of more than 1000 characters is a place in the list.', async () => {
-    const isolate = gateway.start({ ...config, hashKeys: false }, { env })
-    const values = (n: number) => WIDE.map(() => 'v'.repeat(60) + n)
-    for (let n = 0; n < 101; n++)
-      await operate('wide', 'ban', { key: values(n), for: '1h' }, isolate)
-    const { next } = await pageOf('wide', undefined, isolate)
-    expect(next!.length).toBeGreaterThan(1000)
-    expect((await pageOf('wide', next, isolate)).bans).toHaveLength(1)
-  })
-
   test('A ban by requests of `sluice verify` is not listed.', async () => {
     for (let count = 0; count < 3; count++) {
       const claim = { nonce: 'a-nonce-of-a-test', count, at: clock.now(), policy: 'login' }

@@ -3,6 +3,7 @@ import { createClient } from 'redis'
 import { expect, test } from 'vitest'
 import type { Decision } from '../../../src/core/base/decision.ts'
 import type { PolicyOptions } from '../../../src/core/config/options.ts'
+import { hashedSubjects } from '../../../src/core/decide/subject.ts'
 import { distinct } from '../../../src/features/distinct/index.ts'
 import { TestClock } from '../../../src/testing/clock.ts'
 import { apiOf, apiTokens } from '../../support/api-stack.ts'
@@ -34,7 +35,6 @@ const config = {
     names('few', { distinct: 'header:x-user', limit: 1, window: '10s' }),
     names('large', { limit: 30, key: 'global' }),
   ] satisfies PolicyOptions[],
-  hashKeys: false,
   use: [distinct()],
 }
 const gateway = useGateway({ clock, bodies: {}, config, env: apiTokens })
@@ -186,14 +186,15 @@ test('Concurrent requests of one batch count each value once.', async () => {
   expect((await send('/batch', 'd')).status).toBe(429)
 })
 
-test('Redis has no value in clear, and the same value of two clients differs, also without hashKeys.', async () => {
+test('Redis has no value in clear, and the same value of two clients differs.', async () => {
   const [one, other] = [client(), client()]
   await one.statuses('/login', 'zacharias@example.com')
   await other.statuses('/login', 'zacharias@example.com')
   const redis = await createClient({ url: gateway.redis.url }).connect()
+  const nameSubject = hashedSubjects(gateway.bridge.token)
   const members = await Promise.all(
     [one, other].map(async ({ ip }) => {
-      const [key] = await redis.keys(`*${ip}}:values:*`)
+      const [key] = await redis.keys(`*{${await nameSubject([['ip', ip]])}}:values:*`)
       return redis.zRange(key!, 0, -1)
     }),
   )

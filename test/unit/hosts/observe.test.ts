@@ -138,11 +138,6 @@ describe('the events of requests', () => {
     expect(await response.json()).toEqual({ result: 1 })
   })
 
-  test('With hashKeys false the subject of an event is hashed nevertheless.', async () => {
-    const [event] = await setUp({ hashKeys: false }).eventsOf(1)
-    expect(event!.subject).toMatch(/^[\w-]{16}$/)
-  })
-
   test('If a policy has several quotas, the event names the client of the one that binds.', async () => {
     const tools = { ...policy, key: ['ip', 'body:tool'] as ['ip', 'body:tool'] }
     const { eventsOf } = setUp({ policies: [tools], use: [bodies()] })

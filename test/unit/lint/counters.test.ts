@@ -61,7 +61,6 @@ test.each<[claim: string, changes: Changes, rest?: Partial<ConfigOptions>]>([
   ['another algorithm', { algorithm: 'fixed-window', limit: 5 }],
   ['another key', { key: 'asn', limit: 5 }],
   ['another namespace', { limit: 5 }, { namespace: 'admin' }],
-  ['readable keys in one of them', { limit: 5 }, { hashKeys: false }],
   ['a penalty in only one of them', { penalty }],
 ])('Two limiters of one app may have policies with %s.', (_, changes, rest) => {
   expect(lint(config(changes, rest), config())).toEqual([])

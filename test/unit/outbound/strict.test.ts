@@ -4,10 +4,12 @@ import { expect, test, vi } from 'vitest'
 import { OutboundError, outbound } from '../../../src/outbound/index.ts'
 import { durableObjects } from '../../../src/stores/durable-objects/index.ts'
 import { replaceTime, runBy, VirtualTime } from '../../../tools/differential/time.ts'
+import { instantDigests } from '../../support/instant-digests.ts'
 import { isLong } from '../../support/long.ts'
 import { memoryObjects } from '../../support/memory-objects.ts'
 
 replaceTime()
+instantDigests()
 const START = 1_789_000_000_000
 const URL = 'https://api.example.com/'
 
@@ -74,7 +76,6 @@ function play(
             },
           ],
           store: durableObjects(),
-          hashKeys: false,
           env: { SLUICE_SUBJECT: objects, SLUICE_SECRET: 'a secret for tests' },
           wait,
         },

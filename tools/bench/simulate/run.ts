@@ -1,6 +1,7 @@
 /** Simulates one world in virtual time: isolates in several data centres, and one database. */
 
 import type { StoreError } from '../../../src/core/base/errors.ts'
+import type { Part } from '../../../src/core/base/part.ts'
 import type { PolicyOptions } from '../../../src/core/config/options.ts'
 import { parseConfig } from '../../../src/core/config/parse.ts'
 import { connect, type HoldRule } from '../../../src/core/connection/connection.ts'
@@ -8,7 +9,6 @@ import { withDeadline } from '../../../src/core/connection/deadline.ts'
 import { decideEach } from '../../../src/core/decide/decide.ts'
 import { createDenialCache } from '../../../src/core/decide/denial-cache.ts'
 import type { LimiterParts } from '../../../src/core/decide/question.ts'
-import { plainSubjects } from '../../../src/core/decide/subject.ts'
 import { withFallback } from '../../../src/core/fallback/fallback.ts'
 import { createLocalStore } from '../../../src/core/fallback/local.ts'
 import { stagesOf } from '../../../src/core/feature.ts'
@@ -170,7 +170,7 @@ function createIsolates(
     },
     defaultFields,
   )
-  const nameSubject = plainSubjects('simulated')
+  const nameSubject = ([part]: Part[]) => part![1]!
   // A timer of workerd fires at a whole millisecond.
   const later = (ms: number, task: () => void) =>
     void time.at(ms ? Math.floor(time.now()) + ms : time.now() + TURN_MS, () => task())

@@ -39,8 +39,6 @@ export const settingFields = () => ({
    * all quotas. Defaults to none.
    */
   namespace: v.optional(shortName),
-  /** Hashes the client in Redis keys with HMAC-SHA-256, so that they contain no personal data. With false the keys are readable. Defaults to true. */
-  hashKeys: v.optional(flag, true),
   /**
    * Features with parameters, such as `observe({ to: 'log' })` from `sluice/features`, each at most once (docs/reference/configuration.md). A
    * feature without parameters is on: its field is enough. Defaults to none.

@@ -58,7 +58,6 @@ describe('the policy parser', () => {
       unconfigured: 'error',
       batching: true,
       namespace: undefined,
-      hashKeys: true,
       accept: [],
       originTimeoutMs: 60_000,
       deadlineMs: 300,

@@ -41,4 +41,8 @@ test('With plain a client is named by the values of its key, unless one is unusu
     'ip=203.0.113.7,header:x-user=ann',
   )
   expect(await labelOf('plain', [['path', '/a b']], hash)).toMatch(hashed)
+  const both: Part[] = [...ip('2001:db8::/64'), ['header:x-user', 'ann@example.com']]
+  expect(labelOf('plain', both, hash)).toBe('ip=2001:db8::/64,header:x-user=ann@example.com')
+  for (const value of ['a,b', 'a=b', '}{', 'x'.repeat(65), '', undefined])
+    expect(await labelOf('plain', [['ip', value]], hash)).toMatch(hashed)
 })
