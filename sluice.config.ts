@@ -1,4 +1,4 @@
-import { defineConfig } from './src/core/config/parse.ts'
+import { defineConfig } from './src/core/config/define.ts'
 
 /** The policies and the origin. Operators edit this file only. docs/reference/configuration.md documents every field. */
 export default defineConfig({

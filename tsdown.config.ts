@@ -13,7 +13,10 @@ const entries = {
   lint: 'src/lint/lint.ts',
   limits: 'src/limits/limits.ts',
   rpc: 'src/rpc.ts',
-  built: 'src/built.ts',
+  built: 'src/built/built.ts',
+  'built/node': 'src/built/node.ts',
+  'built/next': 'src/built/next.ts',
+  'built/parser': 'src/built/parser.ts',
   features: 'src/features/index.ts',
   graphql: 'src/features/graphql/graphql.ts',
   outbound: 'src/outbound/index.ts',
@@ -57,7 +60,7 @@ const common = defineConfig({
  * checked. An import for its effect has none on types, and a file without declarations is not needed.
  */
 function withoutTypes() {
-  for (const file of globSync('dist/*.d.ts')) {
+  for (const file of globSync('dist/{,built/}*.d.ts')) {
     const text = readFileSync(file, 'utf8')
       .replace(/^import "[^"]*";\n?/gm, '')
       .replace(/^import .* from "(hono|cloudflare:).*$/gm, '// @ts-ignore: without these types\n$&')

@@ -3,12 +3,12 @@ import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import type { ConfigOptions } from '../src/core/config/options.ts'
-import { moduleOf, neededBy } from './build/module.ts'
+import { moduleOf, neededBy, type Source } from './build/module.ts'
 import type { Call } from './call.ts'
 import { checkPolicies } from './check/policies.ts'
 import { runChecks } from './check/run.ts'
 import { readOptions } from './options.ts'
-import { type FoundHost, hostOf } from './project/hosts.ts'
+import { type FoundHost, hostOf, hosts } from './project/hosts.ts'
 import { CONFIG_FILE, loadConfig } from './project/load-config.ts'
 import { wranglerFor } from './project/root.ts'
 
@@ -27,29 +27,59 @@ configuration, from that module: a bundle with it has no parser, and starts fast
 
 Exits with 1 if the configuration has mistakes.`
 
+const RUN = 'Run: npx sluice build'
+
 /** The module of a configuration, beside it. */
 export const builtFileOf = (config: string) => join(dirname(config), 'sluice.built.ts')
 
-/** The text of the module of a configuration that is valid, and the names of its features. */
-async function builtOf(config: string, out: string, host: FoundHost) {
+/** The hosts that have all that a configuration needs, of those that lack something. */
+const fitsOf = (options: ConfigOptions) =>
+  (['node', 'next'] as const).filter((name) => {
+    try {
+      return hosts[name].parse(options)
+    } catch {
+      return false
+    }
+  })
+
+/** What the module of a configuration that is valid is written from. */
+async function sourceOf(config: string, out: string, host: FoundHost): Promise<Source> {
   const options = (await loadConfig(config)) as ConfigOptions
   const parsed = host.parse(options)
-  const from = relative(dirname(resolve(out)), resolve(config))
-  const text = moduleOf(parsed, options, from.startsWith('.') ? from : `./${from}`)
-  return { text, needed: neededBy(parsed) }
+  const path = relative(dirname(resolve(out)), resolve(config))
+  const from = path.startsWith('.') ? path : `./${path}`
+  return { config: parsed, options, from, fits: fitsOf(options) }
 }
 
-/** Why the module of a configuration is stale; `undefined` without a module, and for a current one. */
+/** True if a project has the module of a configuration, or imports it. */
+export const usesBuilt = (config: string, host: FoundHost): boolean =>
+  host.builtIn !== undefined || existsSync(builtFileOf(config))
+
+/** Why the module of a configuration is missing or stale; `undefined` for a current one, and for a project without it. */
 export async function staleness(
   config: string,
   host: FoundHost,
   out = builtFileOf(config),
 ): Promise<string | undefined> {
-  if (!existsSync(out)) return undefined
-  const { text } = await builtOf(config, out, host)
+  if (!existsSync(out))
+    return host.builtIn && `${host.builtIn} imports ${basename(out)}, which does not exist. ${RUN}`
+  const text = moduleOf(await sourceOf(config, out, host))
   return (await readFile(out, 'utf8')) === text
     ? undefined
-    : `${basename(out)} is not the module of ${basename(config)} any more. Run: npx sluice build`
+    : `${basename(out)} is not the module of ${basename(config)} any more. ${RUN}`
+}
+
+/** Writes the module of a configuration that is valid. Returns the names of its features. */
+export async function writeBuilt(
+  config: string,
+  host: FoundHost,
+  out = builtFileOf(config),
+): Promise<string[]> {
+  const source = await sourceOf(config, out, host)
+  const text = moduleOf(source)
+  // An equal file keeps its time, so that a bundler that watches it does not start again.
+  if ((await readFile(out, 'utf8').catch(() => '')) !== text) await writeFile(out, text)
+  return neededBy(source.config)
 }
 
 export async function main(args: string[], call: Call): Promise<void> {
@@ -78,8 +108,6 @@ export async function main(args: string[], call: Call): Promise<void> {
     return
   }
   if (options.check) return
-  const { text, needed } = await builtOf(config, out, host)
-  // An equal file keeps its time, so that a bundler that watches it does not start again.
-  if ((await readFile(out, 'utf8').catch(() => '')) !== text) await writeFile(out, text)
+  const needed = await writeBuilt(config, host, out)
   console.log(`${out}: ${needed.length === 0 ? 'no features' : needed.join(', ')}`)
 }

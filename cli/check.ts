@@ -1,7 +1,7 @@
 /** `sluice check`: checks the configuration of the current folder. */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { builtFileOf, staleness } from './build.ts'
+import { staleness, usesBuilt } from './build.ts'
 import type { Call } from './call.ts'
 import { checkPolicies } from './check/policies.ts'
 import { bindingChecks, type Check, type Details, runChecks } from './check/run.ts'
@@ -40,7 +40,7 @@ export async function main(args: string[], call: Call): Promise<void> {
   const checks: Check[] = [
     ['policies', () => checkPolicies(options.config, wrangler, details, host)],
     ...(options.policies ? [] : bindingChecks(options.config, wrangler, details)),
-    ...(!options.policies && existsSync(builtFileOf(options.config))
+    ...(!options.policies && usesBuilt(options.config, host)
       ? [['build', () => staleness(options.config, host)] satisfies Check]
       : []),
   ]

@@ -4,8 +4,10 @@ import { resolve } from 'node:path'
 import { parseDuration } from '../src/core/base/duration.ts'
 import { parseConfig } from '../src/core/config/parse.ts'
 import { defaultFields } from '../src/features/defaults.ts'
+import { staleness } from './build.ts'
 import type { Call } from './call.ts'
 import { readArguments } from './options.ts'
+import { hostOf } from './project/hosts.ts'
 import { CONFIG_FILE, loadConfig, placed } from './project/load-config.ts'
 import { wranglerFor } from './project/root.ts'
 import { routesIn } from './project/wrangler-config.ts'
@@ -93,6 +95,8 @@ export async function main(args: string[], call: Call): Promise<void> {
       `--policy: expected one of ${names.join(', ')}, got ${JSON.stringify(wrong)}`,
     )
   }
+  const stale = await staleness(values.config, await hostOf(values.config))
+  if (stale) throw new Error(stale)
   const findings = await verifyDeployment({
     url: url!,
     token: token!,

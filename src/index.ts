@@ -2,6 +2,7 @@
 export type { Bindings } from './core/base/bindings.ts'
 export type { Decision, LimitState, Reason } from './core/base/decision.ts'
 export { ConfigError, StoreError, type StoreErrorCode } from './core/base/errors.ts'
+export { defineConfig } from './core/config/define.ts'
 export type { Finding, FindingCode } from './core/config/findings.ts'
 export type {
   ConfigOptions,
@@ -10,7 +11,6 @@ export type {
   MatchOptions,
   PolicyOptions,
 } from './core/config/options.ts'
-export { defineConfig } from './core/config/parse.ts'
 export { rateLimiter } from './hosts/app/middleware.ts'
 export {
   type CheckResult,

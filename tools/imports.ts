@@ -222,7 +222,7 @@ const rooms: Record<string, Room> = {
     ],
   },
   'index.ts': { rooms: [...core('base', 'config'), 'hosts/app', 'hosts/worker', 'lint'] },
-  'built.ts': {
+  built: {
     rooms: [
       'core',
       ...core('base', 'config', 'connection', 'decide'),
@@ -231,9 +231,9 @@ const rooms: Record<string, Room> = {
       'features/header-sets',
       'features/verify',
       'hosts/app',
+      'hosts/node',
       'hosts/worker',
     ],
-    packages: ['hono'],
   },
   'rpc.ts': {
     rooms: ['core', ...core('base', 'decide', 'program'), 'hosts/worker', 'limits'],

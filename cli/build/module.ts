@@ -1,5 +1,5 @@
 /** Writes a parsed configuration as a module. */
-import { fingerprintOf } from '../../src/built.ts'
+import { fingerprintOf, type LackingHost } from '../../src/built/built.ts'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
 import type { Config, Policy } from '../../src/core/config/parse.ts'
 import type { Feature } from '../../src/core/feature.ts'
@@ -73,28 +73,49 @@ function placesIn(options: object): Map<unknown, string> {
   return places
 }
 
-/**
- * The text of the module.
- * @param config the options as the host parses them
- * @param from the import of the configuration
- */
-export function moduleOf(config: Config, options: ConfigOptions, from: string): string {
+/** What a module is written from. */
+export interface Source {
+  /** The options as the host parses them. */
+  config: Config
+  options: ConfigOptions
+  /** The import of the configuration. */
+  from: string
+  fits: LackingHost[]
+  /** Defaults to those that the configuration needs. */
+  needed?: string[]
+}
+
+/** The text of the module. */
+export function moduleOf({
+  config,
+  options,
+  from,
+  fits,
+  needed = neededBy(config),
+}: Source): string {
   const { text, usesOptions } = expressionOf(config, options)
-  const needed = neededBy(config)
   const isLive = config.live !== undefined
-  const imported = ['built', ...needed, ...(text.includes('headerSet(') ? ['headerSet'] : [])]
   const readsOptions = usesOptions || isLive
+  const imported = [
+    ...['built', 'compared', ...needed],
+    ...(text.includes('headerSet(') ? ['headerSet'] : []),
+  ]
+  const source = readsOptions ? 'options' : `() => import('${from}')`
+  const comparison = `compared(${fingerprintOf(options)}, ${source})`
   return `// Written by npx sluice build. Do not edit: change ${from}, and run it again.
 // @ts-nocheck
 import { ${imported.join(', ')} } from 'sluice/built'
-${isLive ? "import { parser } from 'sluice/built'\n" : ''}${readsOptions ? `import options from '${from}'\n` : ''}
+${readsOptions ? `import options from '${from}'\n` : ''}
 export { createGateway, createSluice, rateLimiter } from 'sluice/built'
 
-export default built(
-  {
-    config: ${text},
-    features: [${needed.join(', ')}],${isLive ? '\n    source: { options, parse: parser },' : ''}
-  },${readsOptions ? `\n  options,\n  ${fingerprintOf(options)},` : ''}
-)
+export default built({
+  config: ${text},
+  features: [${needed.join(', ')}],
+  fits: ${JSON.stringify(fits)},${isLive ? "\n  live: { options, load: () => import('sluice/built/parser') }," : ''}
+  compared: ${readsOptions ? comparison : `${IN_DEVELOPMENT} && ${comparison}`},
+})
 `
 }
+
+/** Bundlers replace it with false for a deployment, and leave out what follows. */
+const IN_DEVELOPMENT = "typeof process === 'object' && process.env.NODE_ENV === 'development'"

@@ -30,14 +30,16 @@ export interface Program extends Additions {
   check: string
 }
 
-/** Reads the configuration in a separate process (read.ts). */
-export async function readConfiguration({
-  file,
-  project,
-  check,
-  objects = '',
-}: Program): Promise<Description> {
-  const args = [PROCESS, 'read', join(project, 'sluice.config.ts'), project, check, objects]
+/**
+ * Reads the configuration in a separate process (read.ts).
+ * @param writes true to write the module of `sluice build`, too
+ */
+export async function readConfiguration(
+  { file, project, check, objects = '' }: Program,
+  writes: boolean,
+): Promise<Description> {
+  const config = join(project, 'sluice.config.ts')
+  const args = [PROCESS, 'read', config, project, check, objects, writes ? 'build' : '']
   // A folder of its own, because a process that is killed does not remove its files.
   const folder = await mkdtemp(join(tmpdir(), 'sluice-read-'))
   const child = fork(file, args, {

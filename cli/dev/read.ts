@@ -3,6 +3,7 @@ import { relative } from 'node:path'
 import { ConfigError } from '../../src/core/base/errors.ts'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
 import { problemsOf } from '../../src/lint/lint.ts'
+import { writeBuilt } from '../build.ts'
 import { objectProblems } from '../check/objects.ts'
 import { hostOf } from '../project/hosts.ts'
 import { loadConfig } from '../project/load-config.ts'
@@ -13,25 +14,32 @@ export type FromReader = { description: Description } | { problem: string }
 
 /**
  * Sends the description of a configuration to the parent process.
- * @param args the configuration, the folder of the project, the command that lists all problems, and the module of objects if
- * `sluice dev` adds them
+ * @param args the configuration, the folder of the project, the command that lists all problems, the module of objects if `sluice dev`
+ * adds them, and `build` to write the module of `sluice build`
  */
-export async function runReader([file, project, check, objects]: string[]): Promise<void> {
+export async function runReader([file, project, check, objects, build]: string[]): Promise<void> {
   // The stack of an error then names the lines of the source.
   process.setSourceMapsEnabled(true)
-  const answer = await read(file!, objects ? undefined : project).catch((error) => ({
-    problem: problemOf(error, project!, check!),
-  }))
+  const answer = await read(file!, objects ? undefined : project, Boolean(build)).catch(
+    (error) => ({
+      problem: problemOf(error, project!, check!),
+    }),
+  )
   process.send!(answer satisfies FromReader, () => process.exit())
 }
 
 /** @param project the folder whose bindings must fit the store; `undefined` without a check of them */
-async function read(file: string, project: string | undefined): Promise<FromReader> {
+async function read(
+  file: string,
+  project: string | undefined,
+  writes: boolean,
+): Promise<FromReader> {
   const options = (await loadConfig(file)) as ConfigOptions
   // The Worker would not start either, with a longer message.
-  const { parse, sentence } = await hostOf(file)
-  parse(options)
-  const description = describe(options, sentence)
+  const host = await hostOf(file)
+  host.parse(options)
+  if (writes) await writeBuilt(file, host)
+  const description = describe(options, host.sentence)
   const problems = project ? await objectProblems(options, wranglerFile(project)) : []
   return problems.length > 0 ? { problem: problems.join('\n').trim() } : { description }
 }

@@ -64,9 +64,20 @@ export async function startReloading(options: Reloading): Promise<ReloadingWorke
       throw new Error('sluice.config.ts: the file does not exist')
     }
     const wrangler = await readWrangler(project)
-    const { script, files } = await bundle(project, wrangler, program)
+    let reading: Promise<Description> | undefined
+    const read = (writes: boolean) => {
+      reading ??= readConfiguration(program, writes)
+      return reading
+    }
+    const file = join(project, 'sluice.built.ts')
+    const built = configured ? { file, write: () => read(true) } : undefined
+    const bundling = bundle(project, wrangler, { ...program, built })
+    const { script, files } = await bundling.catch(async (error) => {
+      await reading // its problem is the cause
+      throw error
+    })
     folders = foldersOf(files)
-    const description = configured ? await readConfiguration(program) : NO_CONFIGURATION
+    const description = configured ? await read(false) : NO_CONFIGURATION
     const options = await runtime(description, wrangler)
     const made = JSON.stringify([script, options])
     if (made === running?.made && problem === undefined) return undefined

@@ -30,7 +30,9 @@ export function watchFolders(root: string, changed: () => void) {
     return watcher.on('error', () => {})
   }
   const isSource = (name: string) => /\.([cm]?[jt]s|lua|json)$/.test(name)
-  const isRoot = (name: string) => SETTINGS.includes(name) || /\.[cm]?[jt]s$/.test(name)
+  // `sluice dev` itself writes the module of `sluice build`.
+  const isRoot = (name: string) =>
+    SETTINGS.includes(name) || (/\.[cm]?[jt]s$/.test(name) && name !== 'sluice.built.ts')
   const src = join(root, 'src')
   const known = [
     add(root, false, isRoot),

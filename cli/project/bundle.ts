@@ -34,6 +34,11 @@ export interface Additions {
   objects?: string
 }
 
+/** The module of `sluice build`, which is written before the Worker that imports it is bundled. */
+interface Building extends Additions {
+  built?: { file: string; write: () => Promise<unknown> } | undefined
+}
+
 /**
  * Bundles the Worker of a project as `wrangler deploy` does, without minifying it.
  * @throws Error with the file, line and column of the first error
@@ -41,7 +46,7 @@ export interface Additions {
 export async function bundle(
   project: string,
   { main, rules, compatibilityFlags, define, alias }: WranglerConfig,
-  additions: Additions = {},
+  additions: Building = {},
 ): Promise<Bundle> {
   const esbuild = esbuildOf(project)
   if (!esbuild) throw missingWrangler(project)
@@ -56,7 +61,7 @@ export async function bundle(
     external: ['cloudflare:*', 'node:*'],
     alias: { ...Object.fromEntries(nodeModules.map((name) => [name, `node:${name}`])), ...alias },
     define,
-    plugins: additions.observe || additions.objects ? [adding(additions, main)] : [],
+    plugins: [adding(additions, main)],
   })
   const inputs = Object.keys(metafile.inputs).filter((file) => !file.startsWith(`${ADDED}:`))
   const files = inputs.map((file) => join(project, file))
@@ -66,7 +71,7 @@ export async function bundle(
 
 const ADDED = 'added'
 
-type Import = Record<'path' | 'resolveDir' | 'namespace' | 'kind', string>
+type Import = Record<'path' | 'importer' | 'resolveDir' | 'namespace' | 'kind', string>
 
 /** The part of esbuild's plugins that Sluice uses. */
 interface PluginBuild {
@@ -81,16 +86,25 @@ interface PluginBuild {
   ): void
 }
 
-/** A plugin of esbuild that adds to the default export of sluice.config.ts, and the class of objects to the exports of the Worker. */
-const adding = ({ observe, objects }: Additions, main: string) => ({
+/**
+ * A plugin of esbuild that adds to the default export of sluice.config.ts and of sluice.built.ts, and the class of objects to the exports
+ * of the Worker.
+ */
+const adding = ({ observe, objects, built }: Building, main: string) => ({
   name: ADDED,
   setup(build: PluginBuild) {
     build.onResolve(
-      { filter: /\bsluice\.config(\.[jt]s)?$/ },
-      async ({ path, namespace, ...from }) =>
-        namespace === ADDED
-          ? undefined
-          : { ...(await build.resolve(path, { ...from, namespace: ADDED })), namespace: ADDED },
+      { filter: /\bsluice\.(config|built)(\.[jt]s)?$/ },
+      async ({ path, namespace, ...from }) => {
+        const file = built && BUILT.test(path) ? built.file : undefined
+        // By its path, because esbuild may have listed the folder before the module was written.
+        if (namespace === ADDED) return file && { path: file }
+        if (file) await built?.write().catch(() => {}) // its caller awaits it, too
+        // The module compares the configuration with that of its build.
+        if (!(observe || objects) || BUILT.test(from.importer)) return file && { path: file }
+        if (file) return { path: file, namespace: ADDED }
+        return { ...(await build.resolve(path, { ...from, namespace: ADDED })), namespace: ADDED }
+      },
     )
     if (objects) {
       build.onResolve({ filter: /.*/ }, ({ kind }) =>
@@ -108,9 +122,14 @@ const withClass = (main: string, objects: string) => `export * from ${JSON.strin
 export { default } from ${JSON.stringify(main)}
 export { SluiceSubject } from ${JSON.stringify(objects)}`
 
+const BUILT = /\bsluice\.built(\.[jt]s)?$/
+
 function withFields(path: string, observe: string | undefined, objects: string | undefined) {
+  const isBuilt = BUILT.test(path)
   const lines = [
-    `import config from ${JSON.stringify(path)}`,
+    `import written from ${JSON.stringify(path)}`,
+    `export * from ${JSON.stringify(path)}`,
+    `const config = written${isBuilt ? '.config' : ''}`,
     'const use = config.use ?? []',
     'const has = (name) => use.some((one) => one.name === name)',
   ]
@@ -118,7 +137,9 @@ function withFields(path: string, observe: string | undefined, objects: string |
   if (objects) lines.push(`import { durableObjects } from ${JSON.stringify(objects)}`)
   const used = observe ? `has('observe') ? use : [...use, observe()]` : 'use'
   const store = objects ? ', store: durableObjects()' : ''
-  return [...lines, `export default { ...config, use: ${used}${store} }`].join('\n')
+  const added = `{ ...config, use: ${used}${store} }`
+  const all = isBuilt ? `{ ...written, config: ${added} }` : added
+  return [...lines, `export default ${all}`].join('\n')
 }
 
 /** The folders of the source files of a bundle, without packages. */

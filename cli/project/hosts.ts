@@ -50,6 +50,8 @@ export const hosts = {
 export interface FoundHost extends Host {
   /** A sentence for the user. */
   sentence: string
+  /** A file that imports the module of `sluice build`. */
+  builtIn: string | undefined
 }
 
 const CODE = /\.[cm]?[jt]sx?$/
@@ -75,18 +77,20 @@ export async function hostOf(
       files.set(path, plain(await readFile(path, 'utf8').catch(() => '')))
     if (files.size >= MAX_FILES) break
   }
+  const [user] = importersOf(new Set([resolve(built)]), files)
+  const builtIn = user && relative(root, user)
   let importers = importersOf(new Set([file, resolve(built)]), files)
   for (const seen = new Set(importers); importers.length > 0; ) {
     for (const path of importers) {
       const [name, call] = callIn(files.get(path)!) ?? []
       if (!name) continue
       const sentence = `Judged as ${hosts[name].name}: ${relative(root, path)} calls ${call}.`
-      return { ...hosts[name], sentence }
+      return { ...hosts[name], sentence, builtIn }
     }
     importers = importersOf(new Set(importers), files).filter((path) => !seen.has(path))
     for (const path of importers) seen.add(path)
   }
-  return { ...hosts.gateway, sentence: BY_DEFAULT }
+  return { ...hosts.gateway, sentence: BY_DEFAULT, builtIn }
 }
 
 const BY_DEFAULT =
@@ -142,7 +146,8 @@ function callIn(text: string): [keyof typeof hosts, string] | undefined {
   if (calls('fastifyRateLimiter')) return ['node', 'fastifyRateLimiter']
   if (calls('createSluice')) return ['app', 'createSluice']
   if (!calls('rateLimiter')) return undefined
-  if (specifiers.includes('sluice/node')) return ['node', 'rateLimiter of sluice/node']
-  const isOurs = specifiers.some((name) => /^sluice$|\/sluice\.built(\.\w+)?$/.test(name))
+  const node = specifiers.find((name) => /^sluice\/(built\/)?node$/.test(name))
+  if (node) return ['node', `rateLimiter of ${node}`]
+  const isOurs = specifiers.some((name) => /^sluice(\/built)?$|\/sluice\.built(\.\w+)?$/.test(name))
   return isOurs ? ['app', 'rateLimiter'] : undefined
 }

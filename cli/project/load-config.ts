@@ -14,7 +14,7 @@ export const placed = (file: string, { message }: Error) =>
 
 /**
  * Loads the default export of a configuration file, with its functions. The file runs in this process, with its environment.
- * @throws {ConfigError} when the file passes an invalid configuration to `defineConfig`
+ * @throws {ConfigError} when the file passes invalid options to a feature
  */
 export async function loadConfig(file: string): Promise<unknown> {
   const path = resolve(file)

@@ -2,6 +2,7 @@
 import { ConfigError } from './base/errors.ts'
 import type { Log } from './base/log.ts'
 import type { RuntimeContext } from './base/runtime.ts'
+import type { Soon } from './base/when-known.ts'
 import type { FeatureDeclaration } from './config/feature.ts'
 import type { Config } from './config/parse.ts'
 import type { ScriptPart } from './connection/upstash/part.ts'
@@ -56,7 +57,7 @@ export interface Deployed {
   /** The options that they were made from. */
   options: object
   /** Makes the rules of other options. @throws {ConfigError} */
-  compile: (options: object) => Rules
+  compile: (options: object) => Soon<Rules>
   observer: Observer | undefined
 }
 

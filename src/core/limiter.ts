@@ -1,6 +1,7 @@
 /** Makes the limiter of a configuration in normal form: an engine, and the rules by which requests become limits. */
 import { createLog, type Log } from './base/log.ts'
 import type { RuntimeContext } from './base/runtime.ts'
+import { type Soon, whenKnown } from './base/when-known.ts'
 import type { Config } from './config/parse.ts'
 import type { ScriptPart } from './connection/upstash/part.ts'
 import { createEngine } from './decide/engine.ts'
@@ -13,7 +14,7 @@ import { addressReader } from './request/client-address.ts'
 export interface ConfigSource {
   options: object
   /** @throws {ConfigError} */
-  parse: (options: object) => Config
+  parse: (options: object) => Soon<Config>
 }
 
 /**
@@ -55,7 +56,7 @@ function createRules(
     ? rules({
         own,
         options: source.options,
-        compile: (changed) => compiled(source.parse(changed)),
+        compile: (changed) => whenKnown(source.parse(changed), compiled),
         observer,
       })
     : () => own

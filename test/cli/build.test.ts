@@ -7,7 +7,17 @@ import * as fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
 import { expressionOf, moduleOf, neededBy } from '../../cli/build/module.ts'
 import { builtFileOf, main } from '../../cli/build.ts'
-import { built, createSluice, fingerprintOf, headerSet } from '../../src/built.ts'
+import {
+  built,
+  compared,
+  createSluice,
+  fingerprintOf,
+  headerSet,
+  limiterFor,
+} from '../../src/built/built.ts'
+import { rateLimitProxy } from '../../src/built/next.ts'
+import { fastifyRateLimiter, rateLimiter } from '../../src/built/node.ts'
+import { parse as parseDocument } from '../../src/built/parser.ts'
 import type { ConfigOptions, PolicyOptions } from '../../src/core/config/options.ts'
 import { type Config, parseConfig } from '../../src/core/config/parse.ts'
 import { bodies } from '../../src/features/bodies/index.ts'
@@ -110,9 +120,9 @@ describe('A field brings its feature:', () => {
 
 test('A configuration without functions needs no file besides its module.', () => {
   const options: ConfigOptions = { policies: [{ name: 'a', limit: 5, window: '1m' }] }
-  const text = moduleOf(parse(options), options, './sluice.config.ts')
+  const text = moduleOf({ config: parse(options), options, from: './sluice.config.ts', fits: [] })
   expect(text).not.toContain('import options')
-  expect(text).toContain("import { built } from 'sluice/built'")
+  expect(text).toContain("import { built, compared } from 'sluice/built'")
 })
 
 test('A value that the file does not have is an error.', () => {
@@ -123,10 +133,125 @@ test('A value that the file does not have is an error.', () => {
 
 test('A module with other functions than at its build names the command.', () => {
   const options: ConfigOptions = { policies: [{ name: 'a', limit: 5, window: '1m', key: () => 1 }] }
-  const own = { config: evaluated(parse(options), options), features: [] }
-  expect(built(own, options, fingerprintOf(options))).toMatchObject(own)
+  expect(compared(fingerprintOf(options), options)).toEqual({})
   const changed = { policies: [{ ...options.policies[0]!, limit: 6 }] }
-  expect(() => built(own, changed, fingerprintOf(options))).toThrow('Run: npx sluice build')
+  expect(() => compared(fingerprintOf(options), changed)).toThrow('Run: npx sluice build')
+})
+
+describe('In development, a module that needs no file compares itself with the configuration:', () => {
+  const options: ConfigOptions = {
+    unconfigured: 'local',
+    clientAddress: 'socket',
+    policies: [{ name: 'a', limit: 2, window: '1h' }],
+  }
+  const answered = async (load: () => Promise<unknown>) => {
+    const config = evaluated(parse(options), options)
+    const comparison = compared(fingerprintOf(options), load)
+    const sluice = createSluice(built({ config, features: [], fits: [], compared: comparison }))
+    await load().catch(() => {})
+    const runtime = { env: {}, remoteAddress: '192.0.2.1' }
+    const { response } = await sluice.check(new Request('http://localhost/'), runtime)
+    return response && [response.status, await response.text()].join(' ')
+  }
+
+  test('one of an older configuration refuses requests, and names the command.', async () => {
+    const changed = { ...options, policies: [{ ...options.policies[0]!, limit: 1 }] }
+    expect(await answered(async () => ({ default: changed }))).toMatch(
+      /^500 .*sluice\.built\.ts: .*Run: npx sluice build/,
+    )
+  })
+
+  test('one of this configuration decides.', async () => {
+    expect(await answered(async () => ({ default: structuredClone(options) }))).toBeUndefined()
+  })
+
+  test('one without its configuration decides.', async () => {
+    expect(await answered(() => Promise.reject(new Error('not found')))).toBeUndefined()
+  })
+})
+
+test('The fingerprint reads values and the names of features, and no clients.', () => {
+  const client: Record<string, unknown> = new (class Client {})() as never
+  client.self = client
+  const store = { own: () => client, client }
+  const options = { store, use: [bodies()], policies: [{ name: 'a', limit: 5, window: '1m' }] }
+  const known = fingerprintOf(options)
+  expect(fingerprintOf({ ...options, use: [bodies({ max: '1kb' })] })).toBe(known)
+  expect(fingerprintOf({ ...options, use: [] })).not.toBe(known)
+  expect(fingerprintOf({ ...options, accept: 'no-origin' })).not.toBe(known)
+})
+
+describe('A host that lacks what a configuration needs', () => {
+  const made = (fits: ('node' | 'next')[]) => {
+    const options: ConfigOptions = {
+      unconfigured: 'local',
+      clientAddress: { header: 'x-real-ip', trustedProxies: 1 },
+      policies: [{ name: 'a', limit: 1, window: '1h' }],
+    }
+    const config = evaluated(parse(options), options)
+    return built({ config, features: [], fits })
+  }
+  test.each([
+    ['node', () => rateLimiter(made(['next']))],
+    ['node', () => fastifyRateLimiter(made(['next']))],
+    ['next', () => rateLimitProxy(made(['node']))],
+  ])('sluice/built/%s refuses its module.', (host, start) => {
+    expect(start).toThrow(`The configuration needs what sluice/${host} lacks`)
+  })
+
+  test('Each other host decides with it.', async () => {
+    const proxy = rateLimitProxy(made(['next']))
+    const event = { waitUntil() {} }
+    const request = () =>
+      new Request('http://localhost/', { headers: { 'x-real-ip': '192.0.2.1' } })
+    expect((await proxy(request(), event)).status).toBe(200)
+    expect((await proxy(request(), event)).status).toBe(429)
+    expect(rateLimiter(made(['node']))).toBeTypeOf('function')
+    expect(fastifyRateLimiter(made(['node']))).toBeTypeOf('function')
+  })
+})
+
+test('The parser is loaded for the first document of live policies, and knows what the host lacks.', async () => {
+  const options: ConfigOptions = {
+    unconfigured: 'local',
+    clientAddress: 'socket',
+    live: { from: 'kv:DOCUMENTS' },
+    policies: [{ name: 'a', limit: 5, window: '1h' }],
+  }
+  const config = evaluated(parse(options), options)
+  const asked: unknown[] = []
+  const load = async () => {
+    const { parse } = await import('../../src/built/parser.ts')
+    return {
+      parse: (...given: Parameters<typeof parse>) => {
+        asked.push(given[1])
+        return parse(...given)
+      },
+    }
+  }
+  const own = { config, features: [features.live], fits: ['node' as const] }
+  const made = built({ ...own, live: { options, load } })
+  const limiter = limiterFor(made, { lacking: 'node' })
+  const document = (policy: object) =>
+    JSON.stringify({ policies: [{ name: 'b', limit: 1, window: '1h', ...policy }] })
+  const rulesAfter = async (text: string) => {
+    const waits: Promise<unknown>[] = []
+    const runtime = {
+      env: { DOCUMENTS: { get: async () => text } },
+      context: undefined,
+      waitUntil: (promise: Promise<unknown>) => void waits.push(promise),
+    }
+    limiter.rulesOf(runtime)
+    await Promise.all(waits)
+    return limiter.rulesOf(runtime).config.policies.map(({ name }) => name)
+  }
+  expect(asked).toEqual([])
+  expect(await rulesAfter(document({}))).toEqual(['b'])
+  expect(asked).toEqual(['node'])
+  const usage = document({ cost: { usage: 'total_tokens', max: 9 } })
+  expect(() => parseDocument({ ...JSON.parse(usage), use: [bodies()] }, 'node')).toThrow(
+    'sluice/node does not see the body',
+  )
 })
 
 test('A limiter of a module decides as the one of its configuration.', async () => {
@@ -136,7 +261,7 @@ test('A limiter of a module decides as the one of its configuration.', async () 
     policies: [{ name: 'a', limit: 2, window: '1h', key: (request) => Object(request).method }],
   }
   const config = evaluated(parse(options), options)
-  const sluice = createSluice(built({ config, features: [] }, options, fingerprintOf(options)))
+  const sluice = createSluice(built({ config, features: [], fits: [] }))
   const statuses = []
   for (const _ of [1, 2, 3]) {
     const { response } = await sluice.check(new Request('http://localhost/'), { env: {} })

@@ -26,6 +26,9 @@ const WORKER = `import { createGateway } from 'sluice'
 import config from '../sluice.config'
 export default createGateway(config)
 `
+const BUILT = `import config, { createGateway } from '../sluice.built'
+export default createGateway(config)
+`
 const TOML = 'name = "shop"\nmain = "app/worker.ts"\ncompatibility_date = "2026-10-01"\n'
 
 let project: CliProject
@@ -99,7 +102,7 @@ describe('npx sluice dev without settings', () => {
     expect(await counts()).toEqual(expected)
   })
 
-  test('It limits requests and reloads after edits, and SIGTERM leaves no process.', async () => {
+  test('It limits requests, reloads after edits and builds the configuration if the Worker imports it built. SIGTERM leaves no process.', async () => {
     const statuses = async (ip: string, count: number) => {
       const all: number[] = []
       for (let n = 0; n < count; n++) {
@@ -129,6 +132,12 @@ describe('npx sluice dev without settings', () => {
       /^Reloaded: /m,
     )
     expect(await statuses('192.0.2.4', 4)).toEqual([200, 200, 200, 429])
+    // The built module does not exist yet.
+    await output(() => project.write('app/worker.ts', BUILT), /^Reloaded: /m)
+    expect(await statuses('192.0.2.5', 4)).toEqual([200, 200, 200, 429])
+    await output(save(config(2)), /^Reloaded: /m)
+    expect(await statuses('192.0.2.6', 3)).toEqual([200, 200, 429])
+    await output(save(config(0)), /^Not reloaded: sluice\.config\.ts: policies\[0\]\.limit: /m)
     const family = processes(run.pid)
     expect(family.map(({ command }) => command).join()).toMatch(/workerd/)
     process.kill(run.pid, 'SIGTERM')
@@ -212,7 +221,8 @@ test('npx sluice dev uses the database and the origin of the environment. A cras
   await origin.close()
 }, 120_000)
 
-test('npx sluice dev --store durable-objects counts without a Redis, and Ctrl-C stops everything.', async () => {
+test('npx sluice dev --store durable-objects counts without a Redis, also if the configuration is built, and Ctrl-C stops everything.', async () => {
+  await project.write('app/worker.ts', BUILT)
   const run = await project.dev({}, '--store', 'durable-objects')
   const statuses: number[] = []
   for (let n = 0; n < 11; n++) statuses.push((await fetch(`${run.url}/hello`)).status)

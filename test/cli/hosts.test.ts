@@ -224,6 +224,13 @@ describe('the host of a project', () => {
     ['createSluice', 'sluice', 'an app: index.ts calls createSluice'],
     ['rateLimiter', 'sluice/node', 'an app of Node: index.ts calls rateLimiter of sluice/node'],
     ['fastifyRateLimiter', 'sluice/node', 'an app of Node: index.ts calls fastifyRateLimiter'],
+    ['rateLimiter', 'sluice/built', 'an app: index.ts calls rateLimiter'],
+    [
+      'rateLimiter',
+      'sluice/built/node',
+      'an app of Node: index.ts calls rateLimiter of sluice/built/node',
+    ],
+    ['rateLimitProxy', 'sluice/built/next', 'a proxy of Next.js: index.ts calls rateLimitProxy'],
     ['rateLimitProxy', 'sluice/next', 'a proxy of Next.js: index.ts calls rateLimitProxy'],
   ])(
     'A file that calls %s of %s with the configuration names the host.',

@@ -50,7 +50,7 @@ describe('npx sluice check', () => {
     })
   })
 
-  test('An error that the installed defineConfig throws is a finding.', async () => {
+  test('An invalid setting is a finding.', async () => {
     await project.write('sluice.config.ts', config(0))
     expect(await sluice(['check', '--policies'])).toEqual({
       code: 1,

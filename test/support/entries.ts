@@ -1,9 +1,15 @@
 /** The functions that examples of the documentation use, as a page imports them: by name, and by entry of the package. */
 
-import { defineConfig } from '../../src/core/config/parse.ts'
+import { parseConfig } from '../../src/core/config/parse.ts'
 import { graphqlCost } from '../../src/features/graphql/graphql.ts'
 import * as features from '../../src/features/index.ts'
 import { durableObjects } from '../../src/stores/durable-objects/index.ts'
+
+/** Checks the configurations of examples at once. */
+function defineConfig(options: object) {
+  parseConfig(options)
+  return options
+}
 
 export const entries = { ...features, defineConfig, graphqlCost, durableObjects }
 

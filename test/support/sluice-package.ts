@@ -45,6 +45,7 @@ export async function buildPackage(): Promise<void> {
       features: join(root, 'src/features/index.ts'),
       'durable-objects': join(root, 'src/stores/durable-objects/index.ts'),
       rpc: join(root, 'src/rpc.ts'),
+      built: join(root, 'src/built/built.ts'),
     },
     external: ['cloudflare:workers'],
     outdir,
@@ -59,6 +60,7 @@ export async function buildPackage(): Promise<void> {
     './features': './dist/features.js',
     './durable-objects': './dist/durable-objects.js',
     './rpc': './dist/rpc.js',
+    './built': './dist/built.js',
   }
   const manifest = { name: 'sluice', type: 'module', exports }
   await writeFile(join(packageFolder, 'package.json'), JSON.stringify(manifest))

@@ -5,29 +5,13 @@ import type { FeatureFields } from './feature.ts'
 import { checkNeeds } from './needs.ts'
 import { parseOwned } from './owned.ts'
 import { checked, problemAt, withoutSecret } from './schema/checked.ts'
-import { type Config, type ConfigOptions, config, configWith } from './schema/config.ts'
+import { type Config, config, configWith } from './schema/config.ts'
 import type { AddProblem } from './schema/shapes.ts'
 
 export type { Config, ListEntry } from './schema/config.ts'
 export type { Policy } from './schema/policy.ts'
 
-/**
- * Checks a configuration and returns it, with types. Freezes it: copy it to change it.
- * @throws {ConfigError} lists every problem: path, expected, got
- * @example
- * export default defineConfig({
- *   origin: 'https://origin.example.com',
- *   policies: [{ name: 'per-ip', limit: 100, window: '1m' }],
- * })
- */
-export function defineConfig<Context = unknown>(
-  options: ConfigOptions<Context>,
-): ConfigOptions<Context> {
-  parseConfig(options)
-  return options
-}
-
-/** The parsed configurations: `defineConfig` and the limiter get the same object. It is frozen, so that no later change is ignored. */
+/** The parsed configurations: several limiters may get the same object. It is frozen, so that no later change is ignored. */
 const known = new WeakMap<object, Config>()
 
 /**

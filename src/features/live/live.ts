@@ -3,6 +3,7 @@ import { isWithin, systemClock } from '../../core/base/clock.ts'
 import { StoreError } from '../../core/base/errors.ts'
 import type { Log } from '../../core/base/log.ts'
 import type { RuntimeContext } from '../../core/base/runtime.ts'
+import type { Soon } from '../../core/base/when-known.ts'
 import type { Live } from './fields.ts'
 
 /** The maximum length of an error in the log. A document can have any number of problems, each with its own line. */
@@ -12,7 +13,7 @@ export interface LiveParts<T> {
   live: Live
   fallback: T
   /** Makes the value of a document. @throws {ConfigError} */
-  compile: (document: unknown) => T
+  compile: (document: unknown) => Soon<T>
   /** Reads the text of the document; null if there is no document. */
   read: (runtime: RuntimeContext) => Promise<string | null>
   log: Log
@@ -57,7 +58,7 @@ export function createLive<T>({
     if (text === lastText) return
     lastText = text
     try {
-      current = text === null ? fallback : compile(JSON.parse(text))
+      current = text === null ? fallback : await compile(JSON.parse(text))
       log(
         'live-changed',
         '',

@@ -18,6 +18,14 @@ interface DecidedRequestVariables {
   }
 }
 
+type Middleware<E extends Env> = MiddlewareHandler<
+  unknown extends E ? DecidedRequestVariables : E & DecidedRequestVariables
+>
+
+/** `rateLimiter` for another form of a configuration. */
+// biome-ignore lint/suspicious/noExplicitAny: fits an app of any environment, like Hono's own handlers
+export type AppMiddleware<Options> = <E extends Env = any>(options: Options) => Middleware<E>
+
 /**
  * Creates a Hono middleware that limits requests. It answers 429 above a limit, and adds the `RateLimit` fields to other responses.
  * The decision is in `c.var.rateLimit`, and `c.var.sluice.limit(name, key)` decides more. Both are typed for handlers that are chained behind the middleware. Credentials come from `c.env` (see {@link Bindings}).
@@ -30,7 +38,7 @@ interface DecidedRequestVariables {
 // biome-ignore lint/suspicious/noExplicitAny: fits an app of any environment, like Hono's own handlers
 export function rateLimiter<E extends Env = any>(
   options: Omit<ConfigOptions<Context<E>>, 'origin'>,
-): MiddlewareHandler<unknown extends E ? DecidedRequestVariables : E & DecidedRequestVariables> {
+): Middleware<E> {
   return middlewareOf(createAppLimiter(options))
 }
 

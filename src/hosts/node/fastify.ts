@@ -1,6 +1,7 @@
 import type { Decision } from '../../core/base/decision.ts'
 import { readsBodies } from '../../core/config/feature.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
+import type { Limiter } from '../../core/feature.ts'
 import type { Limits } from '../../limits/door.ts'
 import { policyDoor } from '../../limits/policies.ts'
 import { sluiceOf } from '../app/sluice.ts'
@@ -54,9 +55,13 @@ export type FastifyRateLimiter = (instance: InstanceOfFastify) => Promise<void>
 export function fastifyRateLimiter<Context = any>(
   options: Omit<ConfigOptions<Context>, 'origin'>,
 ): FastifyRateLimiter {
-  const limiter = createNodeLimiter(options)
+  return pluginOf(createNodeLimiter(options))
+}
+
+export function pluginOf(limiter: Limiter): FastifyRateLimiter {
   const sluice = sluiceOf(limiter)
   const door = policyDoor(limiter)
+  const usesBodies = readsBodies(limiter.config)
 
   async function onRequest(
     request: RequestOfFastify & { rateLimit?: Decision; sluice?: Limits },
@@ -80,7 +85,6 @@ export function fastifyRateLimiter<Context = any>(
       request.rateLimit = decision
       request.sluice = door
     }
-    const usesBodies = readsBodies(options)
     if (await serve(sluice, request.raw, outgoing, request, decided, usesBodies)) return
     await reply
     // If the client has left before the response was sent, Fastify runs the handler after all.

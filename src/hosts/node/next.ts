@@ -1,6 +1,7 @@
 /** `sluice/next`: a rate limiter for `proxy.ts` of Next.js. */
 import type { Decision } from '../../core/base/decision.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
+import type { Limiter } from '../../core/feature.ts'
 import { sluiceOf } from '../app/sluice.ts'
 import { ofNext } from './lacks.ts'
 import { createKnowingLimiter } from './node-limiter.ts'
@@ -13,6 +14,9 @@ export interface ProxyEvent {
 /** The result of a proxy function. Without a response the request passes. */
 // biome-ignore lint/suspicious/noConfusingVoidType: the function may lack a return statement
 type ProxyResult = Response | null | undefined | void
+
+/** The function `proxy` of a `proxy.ts`. */
+export type LimitedProxy<Context, Event> = (request: Context, event: Event) => Promise<Response>
 
 /** Your own proxy function. It runs for requests that the limiter admits. */
 export type AdmittedProxy<Context, Event> = (
@@ -41,9 +45,16 @@ export function rateLimitProxy<
   Event extends ProxyEvent = ProxyEvent,
 >(
   options: Omit<ConfigOptions<Context>, 'origin'>,
+  proxy?: AdmittedProxy<Context, Event>,
+): LimitedProxy<Context, Event> {
+  return proxyOf(createKnowingLimiter(options, ofNext), proxy)
+}
+
+export function proxyOf<Context extends Request, Event extends ProxyEvent>(
+  limiter: Limiter,
   proxy: AdmittedProxy<Context, Event> = () => undefined,
-): (request: Context, event: Event) => Promise<Response> {
-  const sluice = sluiceOf(createKnowingLimiter(options, ofNext))
+): LimitedProxy<Context, Event> {
+  const sluice = sluiceOf(limiter)
 
   return async (request, event) => {
     const waitUntil = (promise: Promise<unknown>) => event.waitUntil(promise)

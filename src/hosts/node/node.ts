@@ -2,6 +2,7 @@
 import type { Decision } from '../../core/base/decision.ts'
 import { readsBodies } from '../../core/config/feature.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
+import type { Limiter } from '../../core/feature.ts'
 import type { Limits } from '../../limits/door.ts'
 import { policyDoor } from '../../limits/policies.ts'
 import { sluiceOf } from '../app/sluice.ts'
@@ -50,10 +51,13 @@ export interface NodeRateLimiter {
 export function rateLimiter<Context = any>(
   options: Omit<ConfigOptions<Context>, 'origin'>,
 ): NodeRateLimiter {
-  const limiter = createNodeLimiter(options)
+  return middlewareOf(createNodeLimiter(options))
+}
+
+export function middlewareOf(limiter: Limiter): NodeRateLimiter {
   const sluice = sluiceOf(limiter)
   const door = policyDoor(limiter)
-  const usesBodies = readsBodies(options)
+  const usesBodies = readsBodies(limiter.config)
 
   // Asynchronous, so that an error of `outgoingOf` is a rejection too: headers may have been sent before.
   const check = async (

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { defineConfig } from '../../../../src/core/config/parse.ts'
+import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { jwt } from '../../../../src/features/jwt/index.ts'
 import { errorOf, messageOf, problems, valid } from '../../../support/parse.ts'
 
@@ -19,9 +19,7 @@ test('All problems of a configuration are reported at once, one line each.', () 
     'policies[1].cost',
     'policies[1].name',
   ])
-  expect(() => defineConfig(config as never)).toThrow(
-    /^6 problems\n {2}origin: expected .*, got 7\n/,
-  )
+  expect(() => parseConfig(config)).toThrow(/^6 problems\n {2}origin: expected .*, got 7\n/)
 })
 
 describe('the message of a problem', () => {
