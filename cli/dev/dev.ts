@@ -7,7 +7,7 @@ import { isOrigin } from '../../src/core/base/host.ts'
 import { tokensIn } from '../../src/core/request/trusted-token.ts'
 import { DASHBOARD_PORT, type DashboardOptions, startDashboard } from '../dashboard/server.ts'
 import { type MoreBindings, moreBindings } from '../project/bindings.ts'
-import { needNode } from '../project/node.ts'
+import { needNode, needPosix } from '../project/node.ts'
 import { installWrangler, wranglerIn } from '../project/tools.ts'
 import { noFile, type WranglerConfig, wranglerFile } from '../project/wrangler-config.ts'
 import { table, tries } from './banner.ts'
@@ -127,6 +127,7 @@ async function startDashboardNear(options: Omit<DashboardOptions, 'port'>): Prom
 
 /** Checks the project before anything starts. */
 function checkProject(project: string, command: string) {
+  needPosix(command)
   needNode(22, command) // as wrangler does
   if (!existsSync(wranglerFile(project))) throw new Error(noFile(project))
   if (!wranglerIn(project))

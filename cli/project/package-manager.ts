@@ -50,8 +50,8 @@ const MANAGERS: PackageManager[] = [
 ]
 
 /**
- * The package manager of a project: the one that package.json names, or whose files are beside it. The nearest folder decides, from the
- * project up to the root of its workspace. Without either, the one that runs this command, and then npm.
+ * The package manager of a project: the one whose files are beside package.json, or that package.json names. The nearest folder decides,
+ * from the project up to the root of its workspace. Without either, the one that runs this command, and then npm.
  * @param agent what package managers tell the commands that they run, such as `pnpm/10.4.0 npm/? node/v24.1.0`
  */
 export function packageManagerOf(
@@ -64,11 +64,14 @@ export function packageManagerOf(
     const isRoot = 'workspaces' in manifest || existsSync(join(at, 'pnpm-workspace.yaml'))
     const named = MANAGERS.filter(({ name }) => name === nameIn(manifest))
     // A lockfile above the project is about the project only in a workspace.
-    const found =
-      named.length > 0 || (at !== folder && !isRoot)
-        ? named
-        : MANAGERS.filter(({ files }) => files.some((file) => existsSync(join(at, file))))
-    if (found.length > 0) return found.find((one) => runner.includes(one)) ?? found[0]!
+    const mayHave = at === folder || isRoot
+    const locked = MANAGERS.filter(
+      ({ files }) => mayHave && files.some((file) => existsSync(join(at, file))),
+    )
+    // A lockfile was written, a field only says what should be. The others decide between two lockfiles.
+    const found = locked.length > 0 ? locked : named
+    const [first] = found
+    if (first) return [...named, ...runner].find((one) => found.includes(one)) ?? first
     if (isRoot || at === dirname(at)) return runner[0] ?? NPM
   }
 }

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { freePort } from 'sluice-upstash-bridge'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { needPosix } from '../../cli/project/node.ts'
 import { readWrangler } from '../../cli/project/wrangler-config.ts'
 import { type CliProject, cliProject } from '../support/cli-project.ts'
 import { processes, waitUntilEnded } from '../support/npm-start.ts'
@@ -145,4 +146,11 @@ describe('variables that dev cannot use', () => {
       /^UPSTASH_REDIS_REST_URL: http:.* does not respond: .*ECONNREFUSED/,
     )
   })
+})
+
+test('On Windows dev says in one sentence that it runs in WSL.', () => {
+  expect(() => needPosix('npx sluice dev', 'win32')).toThrow(
+    'npx sluice dev runs on Linux, macOS and WSL. Run it in a terminal of WSL',
+  )
+  for (const platform of ['linux', 'darwin']) needPosix('npx sluice dev', platform)
 })

@@ -40,6 +40,7 @@ async function writeFolder(folder: string, sign?: Sign, fields: object = {}): Pr
   return folder
 }
 
+const anyName = fc.constantFrom(...NAMES)
 const anySign = fc
   .constantFrom(...NAMES)
   .chain((name) => fc.record({ name: fc.constant(name), sign: fc.constantFrom(...signs(name)) }))
@@ -79,6 +80,27 @@ test('The nearest folder decides.', async () => {
   await writeFolder(root, { file: 'yarn.lock' }, { workspaces: ['**'] })
   const folder = await writeFolder(join(root, 'a'), { file: 'bun.lock' })
   expect(packageManagerOf(folder, '').name).toBe('bun')
+})
+
+test('A lockfile has more weight than the field of package.json, which has more than the command that runs.', async () => {
+  let count = 0
+  await fc.assert(
+    fc.asyncProperty(
+      ...([anyName, anyName, anyAgent, fc.boolean()] as const),
+      async (locked, named, agent, isLocked) => {
+        const folder = join(root, String(count++))
+        await writeFolder(folder, { fields: { packageManager: `${named}@1.0.0` } })
+        if (isLocked) await writeFile(join(folder, LOCKFILES[locked]![0]!), '')
+        expect(packageManagerOf(folder, agent).name).toBe(isLocked ? locked : named)
+      },
+    ),
+  )
+})
+
+test('Of two lockfiles in one folder the field decides, whatever runs the command.', async () => {
+  await writeFolder(root, { fields: { packageManager: 'pnpm@10.0.0' } })
+  for (const file of ['yarn.lock', 'pnpm-lock.yaml']) await writeFile(join(root, file), '')
+  expect(packageManagerOf(root, agentOf('yarn')).name).toBe('pnpm')
 })
 
 test('Of two lockfiles in one folder the package manager that runs the command has its own.', async () => {

@@ -13,7 +13,8 @@ export const REDIS: ServerKind = {
   install: `  macOS           brew install redis
   Debian, Ubuntu  sudo apt-get install redis-server
   Docker          docker run --rm -d -p 127.0.0.1:6379:6379 redis:7
-                  and set REDIS_URL=redis://127.0.0.1:6379`,
+                  and set REDIS_URL=redis://127.0.0.1:6379
+  Windows         in WSL, as on Ubuntu. Run Sluice there, too`,
   cache: 'sluice-redis',
   wanted: 'redis-tools',
   // redis-tools 7.0 of Debian 12 and the libraries that a minimal system lacks.
