@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
-import { read } from '../support/pages.ts'
+import { pageAt, read, sectionOf } from '../support/pages.ts'
 import { createConsumer } from './support/consumer.ts'
 
 const { exports, peerDependencies } = JSON.parse(read('package.json'))
@@ -100,6 +100,40 @@ export const wrong: number = SluiceThrottlerStorage
   })
   await project.node('node_modules/typescript/lib/tsc.js', '-p', '.')
   expect(await project.node('out/nest.js')).toBe('function\n')
+})
+
+test('A test of Jest with the template of Nest loads every entry for Node by the line of the guide.', async () => {
+  // sluice/rpc imports cloudflare:workers, and sluice/testing reads import.meta, which CommonJS does not have.
+  const onNode = entries.filter((entry) => !/\/(rpc|testing)$/.test(entry))
+  const line = /`(transformIgnorePatterns: [^`]*)`/.exec(
+    sectionOf(pageAt('docs/guides/other-libraries.md'), 'Nest'),
+  )![1]
+  const project = await createConsumer({
+    packages: [
+      ...['hono@4.13.19', 'graphql@17.1.0', 'typescript@5.9.3'],
+      ...['jest@30.5.2', 'ts-jest@29.4.15', '@types/jest@30.0.0'],
+    ],
+    files: {
+      'package.json': '{ "type": "commonjs" }',
+      'tsconfig.json': JSON.stringify({
+        compilerOptions: { target: 'es2023', module: 'commonjs', allowJs: true, strict: true },
+      }),
+      'jest.config.js': `module.exports = {
+  moduleFileExtensions: ['js', 'json', 'ts'],
+  transform: { '^.+\\\\.(t|j)s$': ['ts-jest', { diagnostics: { exclude: ['**/node_modules/**'] } }] },
+  testEnvironment: 'node',
+  ${line},
+}
+`,
+      'all.spec.ts': `${onNode.map((entry, at) => `import * as entry${at} from '${entry}'\n`).join('')}
+test('Every entry has exports.', () => {
+  const all = [${onNode.map((_, at) => `entry${at}`).join()}]
+  expect(all.map((one) => Object.keys(one).length > 0)).not.toContain(false)
+})
+`,
+    },
+  })
+  await project.run('jest')
 })
 
 test('An app with the oldest supported Hono compiles with TypeScript 5, also with skipLibCheck off.', async () => {

@@ -1,7 +1,11 @@
 /** Addresses that the project does not have yet. What needs one is left out while it is empty. */
+import manifest from '../../package.json' with { type: 'json' }
 
-/** The repository, such as `https://github.com/owner/name`: for links to source files, and to edit a page. */
-export const REPOSITORY: string = ''
+/** The repository, such as `https://github.com/owner/name`, for links to source files and to edit a page. Who publishes writes it into package.json. */
+export const REPOSITORY = ((manifest as { repository?: string }).repository ?? '').replace(
+  /^github:/,
+  'https://github.com/',
+)
 
 /** The site, such as `https://docs.example.com`: for the sitemap, and the pictures of cards. The variable `SITE_URL` overrides it. */
 export const SITE = process.env.SITE_URL ?? ''
