@@ -2,6 +2,7 @@
 import type { CommandAnswer, StoreClient } from '../core/base/commands.ts'
 import { sha1 } from '../core/base/digest.ts'
 import { ConfigError, NOT_SENT, StoreError } from '../core/base/errors.ts'
+import { withTimeout } from '../core/base/sleep.ts'
 import { slots } from './cluster/cluster.ts'
 
 export type { StoreClient } from '../core/base/commands.ts'
@@ -48,13 +49,14 @@ export function redis(client: RedisClient): StoreClient {
       // The queue of a client without a connection would only grow. Before its first connection, a call may wait until its deadline.
       if (isReady()) wasReady = true
       else if (wasReady) throw new StoreError('unreachable', NOT_SENT)
-      const until = AbortSignal.timeout(deadlineMs)
-      const ready = await Promise.all(commands.map((command) => withoutFlag(command.map(String))))
-      const answers = ready.map((command) =>
-        send(command, until).then((result) => ({ result }), answerOf),
-      )
-      const hung = signal && timeoutOf(signal)
-      return Promise.all(hung ? answers.map((answer) => Promise.race([answer, hung])) : answers)
+      return withTimeout(deadlineMs, async (until) => {
+        const ready = await Promise.all(commands.map((command) => withoutFlag(command.map(String))))
+        const answers = ready.map((command) =>
+          send(command, until).then((result) => ({ result }), answerOf),
+        )
+        const hung = signal && timeoutOf(signal)
+        return Promise.all(hung ? answers.map((answer) => Promise.race([answer, hung])) : answers)
+      })
     },
     ...(isCluster && { layers: slots }),
   }

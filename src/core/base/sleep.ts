@@ -22,3 +22,17 @@ export function sleep(
     void closed?.then(aborted)
   })
 }
+
+/** Makes a call with a signal that aborts after `ms`. The timer of `AbortSignal.timeout` outlives the call, which costs Node more than the call. */
+export async function withTimeout<T>(
+  ms: number,
+  call: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const abort = new AbortController()
+  const timer = setTimeout(() => abort.abort(), ms)
+  try {
+    return await call(abort.signal)
+  } finally {
+    clearTimeout(timer)
+  }
+}

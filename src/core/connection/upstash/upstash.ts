@@ -4,6 +4,7 @@ import type { Command, CommandAnswer, SendCommands } from '../../base/commands.t
 import { sha1 } from '../../base/digest.ts'
 import { asStoreError, StoreError } from '../../base/errors.ts'
 import { isCloudflare } from '../../base/runtime.ts'
+import { withTimeout } from '../../base/sleep.ts'
 import type { CallObserver, ScriptAnswer } from '../observed-call.ts'
 import {
   type Idempotency,
@@ -164,37 +165,35 @@ export function createUpstashStore({
   }
 
   /** All round trips of a call share one deadline. In a Worker a signal makes a call dearer by a tenth, and the runtime replaces it. */
-  const deadlineOf = (options: StoreOptions) =>
-    inWorkers
-      ? undefined
-      : AbortSignal.timeout(
-          options.deadlineMs === undefined ? deadlineMs : options.deadlineMs + LATE_MS,
-        )
+  const within = <T>(
+    { deadlineMs: ms }: StoreOptions,
+    call: (deadline?: AbortSignal) => Promise<T>,
+  ) => (inWorkers ? call() : withTimeout(ms === undefined ? deadlineMs : ms + LATE_MS, call))
 
   const store: UpstashStore = {
     decide(requests, options = {}) {
       const one: Pack = { requests, idempotency: options.idempotency }
-      return run([one], options, deadlineOf(options)).then(onlyReply)
+      return within(options, (deadline) => run([one], options, deadline)).then(onlyReply)
     },
 
     async decideEach(lists, options = {}) {
       return store.decideGroups([{ lists, idempotency: options.idempotency }], options)
     },
 
-    async decideGroups(groups, options = {}) {
-      const deadline = deadlineOf(options)
-      const packs = groups.flatMap(({ lists, idempotency }) => pack(lists, idempotency))
-      const replies = await run(packs, options, deadline)
-      // One invalid list fails its whole pack before anything is charged. Send each list of such a pack by itself.
-      const failed = packs.map(
-        ({ lengths }, index) => lengths && hasChargedNothing(replies[index]!),
-      )
-      const alone = packs.flatMap((pack, index) => (failed[index] ? unpack(pack) : []))
-      const resent = alone.length > 0 ? await run(alone, options, deadline) : []
-      return packs.flatMap((pack, index) =>
-        failed[index] ? resent.splice(0, pack.lengths!.length) : divided(pack, replies[index]!),
-      )
-    },
+    decideGroups: (groups, options = {}) =>
+      within(options, async (deadline) => {
+        const packs = groups.flatMap(({ lists, idempotency }) => pack(lists, idempotency))
+        const replies = await run(packs, options, deadline)
+        // One invalid list fails its whole pack before anything is charged. Send each list of such a pack by itself.
+        const failed = packs.map(
+          ({ lengths }, index) => lengths && hasChargedNothing(replies[index]!),
+        )
+        const alone = packs.flatMap((pack, index) => (failed[index] ? unpack(pack) : []))
+        const resent = alone.length > 0 ? await run(alone, options, deadline) : []
+        return packs.flatMap((pack, index) =>
+          failed[index] ? resent.splice(0, pack.lengths!.length) : divided(pack, replies[index]!),
+        )
+      }),
   }
   return store
 }
