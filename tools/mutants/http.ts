@@ -11,17 +11,20 @@ const existing = mutantsOf('src/core/respond/ratelimit-fields/existing.ts', unit
 const merging = mutantsOf('src/core/respond/ratelimit-fields/merge.ts', unit)
 const cors = mutantsOf('src/core/respond/cors.ts', unit)
 const page = mutantsOf('src/core/respond/page.ts', unit)
-const fieldsOfProblems = mutantsOf('src/core/respond/response.ts', 'test/unit/hosts/node')
 
 /** Mutants of `src/core/respond/`. */
 export const httpMutants: Mutant[] = [
-  fieldsOfProblems(
-    'gives all problem documents the same Headers',
-    'return new Response(JSON.stringify(document), { status: document.status, headers })',
-    `const shared = ((respond as any).shared ??= new Headers())
-  for (const name in headers) shared.set(name, headers[name]!)
-  return new Response(JSON.stringify(document), { status: document.status, headers: shared })`,
-    'light-classes',
+  response(
+    'gives problem documents with equal fields the same Headers',
+    'answer.headers === headers ?',
+    'false ?',
+    'response',
+  ),
+  response(
+    'keeps the fields of a problem document by their values alone',
+    '{name}\\n$',
+    "{''}$",
+    'response',
   ),
   refusal(
     'sends a response of a function that was read',

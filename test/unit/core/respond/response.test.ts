@@ -1,8 +1,10 @@
+import fc from 'fast-check'
 import { parseList } from 'structured-headers'
 import { describe, expect, test } from 'vitest'
 import type { Decision, LimitState } from '../../../../src/core/base/decision.ts'
 import { refusal, withDecisionFields } from '../../../../src/core/respond/response.ts'
 import { allowed, refused, state } from '../../../support/decisions.ts'
+import { useLightClasses } from '../../../support/node-servers.ts'
 
 const draft11 = { headers: ['draft-11' as const] }
 
@@ -226,4 +228,36 @@ describe('the response to a refused request', () => {
       })
     },
   )
+})
+
+describe.each([
+  ['of the runtime', () => {}],
+  ['of @hono/node-server', useLightClasses],
+])('the fields of a refusal, with the class Response %s', (_name, useClass) => {
+  useClass()
+  const fields = fc.dictionary(
+    fc.constantFrom('RateLimit', 'X-A', 'X-B'),
+    fc.stringMatching(/^[a-c]{1,2}$/),
+  )
+
+  test('Each refusal has exactly its own, whatever an app has done with the fields of others.', () => {
+    const waits = fc.constantFrom(null, 1, 1_000, 1_001)
+    const given = fc.array(fc.tuple(waits, fields), { maxLength: 8 })
+    fc.assert(
+      fc.property(given, (list) => {
+        for (const [wait, own] of list) {
+          const { headers } = refusal(refused(wait, state({ allowed: false })), own)
+          const seconds = wait === null ? {} : { 'Retry-After': wait > 1_000 ? '2' : '1' }
+          const standard = {
+            'Content-Type': 'application/problem+json',
+            'Cache-Control': 'no-store',
+          }
+          expect([...headers]).toEqual([...new Headers({ ...standard, ...seconds, ...own })])
+          headers.set('X-B', 'changed')
+          headers.append('Set-Cookie', 'a=1')
+          headers.delete('RateLimit')
+        }
+      }),
+    )
+  })
 })
