@@ -2,10 +2,9 @@
 import { WorkerEntrypoint } from 'cloudflare:workers'
 import type { LimitStatus } from './core/base/decision.ts'
 import { variablesFor } from './core/base/variables.ts'
-import type { Match } from './core/decide/matched.ts'
-import { orThrow, type SettledDecision, settleEach } from './core/decide/operate.ts'
+import { type SettledDecision, settleEach } from './core/decide/operate.ts'
 import type { Limiter } from './core/feature.ts'
-import { matchByKey } from './core/program/explicit-key.ts'
+import { matchedByKeys } from './core/program/explicit-key.ts'
 import { deployed } from './hosts/worker/deployed.ts'
 import { checkCost, wrong } from './limits/check.ts'
 import type {
@@ -93,16 +92,12 @@ export class RateLimit extends WorkerEntrypoint<object, RateLimitProps> {
     const { env, waitUntil } = this.#runtime()
     const limiter = this.#limiter()
     const { config } = limiter.rulesOf({ env: variablesFor(env), waitUntil, context: undefined })
-    const policies: Match[] = []
-    for (const [policy, key] of limits) {
-      const found = await matchByKey(config, policy, key, plan)
-      if ('expected' in found) throw wrong('settle', found)
-      policies.push(found)
-    }
+    const matched = await matchedByKeys(config, limits, plan)
+    if ('expected' in matched) throw wrong('settle', matched)
     if (decision.decidedAt === undefined) return { limits: [] } // The store has not charged.
-    const question = { matched: { policies }, used, decision: decision as SettledDecision }
+    const question = { matched, used, decision: decision as SettledDecision }
     const parts = limiter.partsOf(variablesFor(env))
-    return orThrow(await settleEach([question], parts, { waitUntil })).statuses[0]!
+    return (await settleEach([question], parts, { waitUntil })).statuses[0]!
   }
 
   async #decided(mode: 'limit' | 'peek', call: RateLimitCall): Promise<RateLimitOutcome> {

@@ -1,13 +1,12 @@
 import type { Decision } from '../core/base/decision.ts'
 import { sha256 } from '../core/base/digest.ts'
-import { StoreError } from '../core/base/errors.ts'
 import { HELD_MS } from '../core/base/held.ts'
 import { decideEach } from '../core/decide/decide.ts'
 import { observe } from '../core/decide/observed.ts'
-import type { Idempotency, Outcome, Question } from '../core/decide/question.ts'
+import type { Idempotency, Question } from '../core/decide/question.ts'
 import type { Call } from '../core/endpoint.ts'
 import { jsonAnswer, retryAfter, withDecisionFields } from '../core/respond/response.ts'
-import { keyConflict, replayedField } from './idempotency.ts'
+import { replayedField } from './idempotency.ts'
 import { readQuestions } from './questions.ts'
 import { type Ask, decideBody } from './schema.ts'
 
@@ -22,23 +21,17 @@ export async function decide(call: Call): Promise<Response> {
       async ({ ask: { mode = 'take', waitMs = HELD_MS }, matched }, index): Promise<Question> => {
         // A repetition must hold the same slots as the first call. Another body under the same key must not.
         const slot = idempotency && (await slotOf(idempotency, index))
-        return { matched, mode, waitMs, ...(slot && { slot }) }
+        return { matched, mode, waitMs, slot }
       },
     ),
   )
-  let outcomes: Outcome[]
-  try {
-    outcomes = await decideEach(questions, call.parts, {
-      waitUntil: call.runtime.waitUntil,
-      startedAt: Date.now() - call.spentMs,
-      request: call.request,
-      closed: call.runtime.closed,
-      ...(idempotency && takes && { idempotency }),
-    })
-  } catch (error) {
-    if (error instanceof StoreError) return keyConflict()
-    throw error
-  }
+  const outcomes = await decideEach(questions, call.parts, {
+    waitUntil: call.runtime.waitUntil,
+    startedAt: Date.now() - call.spentMs,
+    request: call.request,
+    closed: call.runtime.closed,
+    ...(idempotency && takes && { idempotency }),
+  })
   asks.forEach(({ ask, matched }, index) => {
     if (ask.mode === 'peek') return // not a decision about a request
     observe(

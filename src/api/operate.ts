@@ -1,4 +1,3 @@
-import { StoreError } from '../core/base/errors.ts'
 import type { Policy } from '../core/config/parse.ts'
 import { type Operation, operate as operateOn } from '../core/decide/operate.ts'
 import type { Call } from '../core/endpoint.ts'
@@ -8,7 +7,7 @@ import { jsonAnswer, problem } from '../core/respond/response.ts'
 import { bodyOf } from './call.ts'
 import { describedRequest } from './described-request.ts'
 import { tryRequest, whyNot } from './explain.ts'
-import { notFound, storeFailed, unprocessable } from './problems.ts'
+import { notFound, unprocessable } from './problems.ts'
 import { banBody, type Target, targetBody } from './schema.ts'
 
 type Handler = (call: Call, policy: Policy) => Promise<Response>
@@ -63,15 +62,8 @@ async function onKey(
 ): Promise<Response> {
   const matches = await matchesOf(call, policy, target)
   if (matches instanceof Response) return matches
-  const { parts, runtime } = call
-  const status = await operateOn(
-    operation,
-    matches,
-    'subject' in target ? { ...parts, nameSubject: () => target.subject } : parts,
-    { waitUntil: runtime.waitUntil },
-  )
-  if (status instanceof StoreError) return storeFailed(status)
-  return jsonAnswer(status)
+  const { waitUntil } = call.runtime
+  return jsonAnswer(await operateOn(operation, matches, call.parts, { waitUntil }))
 }
 
 /** Finds the matches of a target. A request may have several quotas of one policy. */
@@ -84,7 +76,7 @@ async function matchesOf(
     const found =
       'key' in target
         ? await explicitKey(policy, target.key, target.plan, rules.config)
-        : matchOf(policy, [], target.plan) // the values of its key are unknown
+        : matchOf(policy, target.subject, target.plan)
     return 'expected' in found ? unprocessable([found]) : [found]
   }
   const matched = await describedRequest(target.request, rules, runtime)

@@ -1,15 +1,15 @@
 import type { ConfigProblem } from '../core/base/errors.ts'
 import type { Schema } from '../core/config/schema/checked.ts'
-import { type Match, type Matched, twice } from '../core/decide/matched.ts'
+import type { Matched } from '../core/decide/matched.ts'
 import type { Idempotency } from '../core/decide/question.ts'
 import type { ApiRuntime, Call } from '../core/endpoint.ts'
-import { matchByKey } from '../core/program/explicit-key.ts'
+import { matchedByKeys } from '../core/program/explicit-key.ts'
 import type { Rules } from '../core/program/match.ts'
 import { bodyOf } from './call.ts'
 import { describedRequest } from './described-request.ts'
 import { idempotencyOf } from './idempotency.ts'
 import { unprocessable } from './problems.ts'
-import type { Ask, ByLimits, RefundAsk, SettleAsk } from './schema.ts'
+import type { Ask, RefundAsk, SettleAsk } from './schema.ts'
 
 type AnyAsk = Ask | RefundAsk | SettleAsk
 
@@ -22,25 +22,15 @@ async function matchedBy(
   const matched =
     'request' in ask
       ? await describedRequest(ask.request, rules, runtime)
-      : await byName('limits' in ask ? ask.limits : [[ask.policy, ask.key]], ask.plan, rules)
+      : await matchedByKeys(
+          rules.config,
+          'limits' in ask ? ask.limits : [[ask.policy, ask.key]],
+          ask.plan,
+        )
   const cost = 'cost' in ask ? ask.cost : undefined
   if ('expected' in matched || cost === undefined) return matched
   const policies = matched.policies.map((one) => ({ ...one, cost }))
   return { ...matched, policies }
-}
-
-async function byName(
-  limits: ByLimits['limits'],
-  plan: string | undefined,
-  { config }: Rules,
-): Promise<Matched | ConfigProblem> {
-  const policies: Match[] = []
-  for (const [name, key] of limits) {
-    const found = await matchByKey(config, name, key, plan)
-    if ('expected' in found) return found
-    policies.push(found)
-  }
-  return twice(policies) ?? { policies }
 }
 
 /** One ask, with the policies that apply. */

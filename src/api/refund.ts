@@ -1,9 +1,7 @@
-import { StoreError } from '../core/base/errors.ts'
 import { refund as refundEach, type Statuses, settleEach } from '../core/decide/operate.ts'
 import type { Call } from '../core/endpoint.ts'
 import { jsonAnswer } from '../core/respond/response.ts'
-import { keyConflict, replayedField } from './idempotency.ts'
-import { storeFailed } from './problems.ts'
+import { replayedField } from './idempotency.ts'
 import { type Questions, readQuestions } from './questions.ts'
 import { type RefundAsk, refundBody, type SettleAsk, settleBody } from './schema.ts'
 
@@ -11,11 +9,9 @@ import { type RefundAsk, refundBody, type SettleAsk, settleBody } from './schema
 export async function refund(call: Call): Promise<Response> {
   const read = await readQuestions<RefundAsk>(call, refundBody)
   if (read instanceof Response) return read
-  const questions = read.questions.map(({ ask: { slot, decidedAt }, matched }) => ({
-    matched,
-    decidedAt,
-    ...(slot !== undefined && { slot }),
-  }))
+  const questions = read.questions.map(({ ask: { slot, decidedAt }, matched }) => {
+    return { matched, decidedAt, slot }
+  })
   return answerOf(read, await refundEach(questions, call.parts, optionsOf(call, read)))
 }
 
@@ -36,13 +32,7 @@ const optionsOf = (
   { idempotency }: Pick<Questions<unknown>, 'idempotency'>,
 ) => ({ waitUntil, idempotency })
 
-function answerOf(
+const answerOf = (
   { isList }: Pick<Questions<unknown>, 'isList'>,
-  result: Statuses | StoreError,
-): Response {
-  if (result instanceof StoreError) {
-    return result.code === 'idempotency-conflict' ? keyConflict() : storeFailed(result)
-  }
-  const { statuses, replayed } = result
-  return jsonAnswer(isList ? statuses : statuses[0], replayedField(replayed))
-}
+  { statuses, replayed }: Statuses,
+): Response => jsonAnswer(isList ? statuses : statuses[0], replayedField(replayed))

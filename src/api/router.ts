@@ -1,3 +1,4 @@
+import { StoreError } from '../core/base/errors.ts'
 import type { Config } from '../core/config/parse.ts'
 import type { Limiter } from '../core/create.ts'
 import { decideEach } from '../core/decide/decide.ts'
@@ -9,8 +10,10 @@ import { callerOf, isOpen, tokenOf } from './caller.ts'
 import { decide } from './decide.ts'
 import { auth } from './forward-auth.ts'
 import { createHealth } from './health.ts'
+import { keyConflict } from './idempotency.ts'
 import { operate } from './operate.ts'
 import { listPolicies } from './policies.ts'
+import { storeFailed } from './problems.ts'
 import { refund, settle } from './refund.ts'
 
 /** The paths that have values of keys. They must not be decoded before they are split. */
@@ -99,7 +102,7 @@ function createApi(
     const startedAt = Date.now()
     const refused = forClients ? undefined : await limitCaller(caller, config, parts, runtime)
     if (refused) return refused
-    return answer({
+    const answering = answer({
       request,
       caller,
       rest: endpoint.path.exec(under)![1]!,
@@ -111,7 +114,14 @@ function createApi(
       stages,
       spentMs: Math.max(0, Date.now() - startedAt),
     })
+    return answering.catch(failedBy)
   }
+}
+
+/** The answer of an endpoint that the store has failed. */
+function failedBy(error: unknown): Response {
+  if (!(error instanceof StoreError)) throw error
+  return error.code === 'idempotency-conflict' ? keyConflict() : storeFailed(error)
 }
 
 const notAllowed = (methods: string[]): Response =>

@@ -8,7 +8,7 @@ import { answer } from '../core/decide/decide.ts'
 import type { Engine } from '../core/decide/engine.ts'
 import { type Match, twice } from '../core/decide/matched.ts'
 import { observe } from '../core/decide/observed.ts'
-import { operate, orThrow, refund } from '../core/decide/operate.ts'
+import { operate, refund } from '../core/decide/operate.ts'
 import type { LimiterParts, Outcome } from '../core/decide/question.ts'
 import { type Kept, settle } from '../core/decide/settle.ts'
 import type { KeyValues } from '../core/program/explicit-key.ts'
@@ -134,7 +134,7 @@ export class Door<Name = string> implements Limits<Name> {
     const { env, waitUntil = keepNothing } = this.#runtimeOf(options)
     const match = await this.#matchOf('reset', name, key, options, env)
     const parts = this.#engine.partsOf(env)
-    return orThrow(await operate({ mode: 'reset' }, [match], parts, { waitUntil }))
+    return operate({ mode: 'reset' }, [match], parts, { waitUntil })
   }
 
   async refund(
@@ -144,9 +144,9 @@ export class Door<Name = string> implements Limits<Name> {
   ): Promise<LimitStatus> {
     const { env, waitUntil = keepNothing } = this.#runtimeOf(options)
     const matched = { policies: [await this.#matchOf('refund', name, key, options, env)] }
-    const question = { matched, decidedAt, ...(slot !== undefined && { slot }) }
     const parts = this.#engine.partsOf(env)
-    return orThrow(await refund([question], parts, { waitUntil })).statuses[0]!
+    const { statuses } = await refund([{ matched, decidedAt, slot }], parts, { waitUntil })
+    return statuses[0]!
   }
 
   #runtimeOf({ env = this.#byDefault.env, waitUntil = this.#byDefault.waitUntil }: LimitRuntime) {

@@ -76,7 +76,9 @@ export function createLearner(
   ): Promise<void> {
     const parts = partsOf()
     for (const { limit, units, forMs } of lowered)
-      await operate({ mode: 'override', units, forMs }, [limit], parts, { waitUntil })
+      await operate({ mode: 'override', units, forMs }, [limit], parts, { waitUntil }).catch(
+        () => {}, // it is logged
+      )
     if (less.length === 0 || sentAt === undefined || learning.has(subject!)) return
     learning.add(subject!)
     const options = { deadlineMs: REFUND_MS, waitUntil }

@@ -31,7 +31,7 @@ export function limitsOf(
   const { nameSubject, nameValues } = naming
   while (limits.length < matches.length) {
     const match = matches[limits.length]!
-    const subject = nameSubject(match.partitionKey)
+    const subject = match.subject ?? nameSubject(match.partitionKey)
     const values = match.distinct && nameValues?.(match, nameSubject)
     if (values || subject instanceof Promise) {
       return Promise.all([subject, values]).then(([name, known]) => {

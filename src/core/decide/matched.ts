@@ -11,6 +11,8 @@ export interface Match {
   policy: Policy
   /** The values of the key. The subject in the store is made of them. */
   partitionKey: Part[]
+  /** The subject, for operations on one whose key is not known. */
+  subject?: string
   /** The values that a policy with `distinct` counts, each once. */
   distinct?: Part[]
   cost: number

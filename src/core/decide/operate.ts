@@ -1,4 +1,7 @@
-/** The operations of the decision API on limits: refunds, peeks, resets and bans. Also the probe of the database for health checks. */
+/**
+ * The operations on limits: refunds, peeks, resets and bans. Each throws the `StoreError` of a store that does not answer. Also the probe of the
+ * database for health checks.
+ */
 import type { LimitState, LimitStatus } from '../base/decision.ts'
 import { StoreError } from '../base/errors.ts'
 import type { Idempotency, StoreReply, StoreRequest, Terms } from '../connection/store.ts'
@@ -37,7 +40,7 @@ export async function refund(
   questions: RefundQuestion[],
   parts: LimiterParts,
   options: OperateOptions,
-): Promise<Statuses | StoreError> {
+): Promise<Statuses> {
   const lists = await Promise.all(
     questions.map(async ({ matched, slot, decidedAt }) => {
       const limits = await limitsOf(matched.policies, slot, parts)
@@ -66,7 +69,7 @@ export async function settleEach(
   questions: SettleQuestion[],
   parts: LimiterParts,
   options: OperateOptions,
-): Promise<Statuses | StoreError> {
+): Promise<Statuses> {
   const lists = await Promise.all(
     questions.map(async ({ matched, used, decision: { decidedAt, slot, limits } }) => {
       const charges: Charges = new Map()
@@ -103,22 +106,15 @@ export type Operation =
 /** Sets or removes the limit of one key. */
 export type Resizing = { mode: 'override'; units: number; forMs: number } | { mode: 'restore' }
 
-/** @throws {StoreError} if the store did not answer */
-export function orThrow<T>(result: T | StoreError): T {
-  if (result instanceof StoreError) throw result
-  return result
-}
-
 export async function operate(
   operation: Operation,
   matches: Match[],
   parts: LimiterParts,
   options: OperateOptions,
-): Promise<LimitStatus | StoreError> {
+): Promise<LimitStatus> {
   const limits = await limitsOf(matches, undefined, parts)
   const list = { limits, requests: [{ ...operation, limits }] }
-  const result = await statusesAfter([list], parts, options)
-  return result instanceof StoreError ? result : result.statuses[0]!
+  return (await statusesAfter([list], parts, options)).statuses[0]!
 }
 
 /** The health of the database. */
@@ -160,7 +156,7 @@ async function statusesAfter(
   lists: { limits: PolicyLimit[]; requests: StoreRequest[] }[],
   { store, denialCache, onStoreError, waiting }: LimiterParts,
   { idempotency, waitUntil }: OperateOptions,
-): Promise<Statuses | StoreError> {
+): Promise<Statuses> {
   const sent = lists.filter(({ requests }) => requests.length > 0)
   if (sent.length === 0) return { statuses: lists.map(() => ({ limits: [] })), replayed: false }
   const calling = store
@@ -174,7 +170,7 @@ async function statusesAfter(
   const failed = replies.find((reply) => reply instanceof StoreError)
   if (failed) {
     if (failed.code !== 'idempotency-conflict') onStoreError(failed)
-    return failed
+    throw failed
   }
   waiting?.wake(sent.flatMap(({ requests }) => givenBack(requests)))
   const answered = replies as StoreReply[]

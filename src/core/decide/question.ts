@@ -76,7 +76,7 @@ export interface Question {
   /** Defaults to `take`. */
   mode?: 'take' | 'peek'
   /** The id for slots. Defaults to a random id. */
-  slot?: string
+  slot?: string | undefined
   /** The longest time for which the request may wait, ms. Defaults to `wait` of its policies. */
   waitMs?: number | undefined
   /** True if the caller settles every charge. Defaults to those that depend on the response. */

@@ -5,10 +5,10 @@ import type { Part } from '../base/part.ts'
 import { show } from '../base/show.ts'
 import type { Config, Policy } from '../config/parse.ts'
 import type { KeyPart } from '../config/schema/key.ts'
-import { matchWith } from '../decide/matched.ts'
+import { matchWith, twice } from '../decide/matched.ts'
 import { normalizePath } from '../request/path.ts'
 import { foldPart, labelOf } from './key.ts'
-import { type Match, withShare } from './match.ts'
+import { type Match, type Matched, withShare } from './match.ts'
 import { ofPlan } from './plan.ts'
 import { shareOfAny } from './reserve.ts'
 
@@ -34,6 +34,21 @@ export async function matchByKey(
   if (!policy) return { path: 'policy', expected: 'the name of a policy', got: show(name) }
   const found = await explicitKey(policy, key, plan, config)
   return 'expected' in found ? found : withShare(found, shareOfAny(policy))
+}
+
+/** Makes the matches of several policies, each by its name and its key. */
+export async function matchedByKeys(
+  config: Config,
+  limits: readonly (readonly [name: string, key: KeyValues])[],
+  plan: string | undefined,
+): Promise<Matched | ConfigProblem> {
+  const policies: Match[] = []
+  for (const [name, key] of limits) {
+    const found = await matchByKey(config, name, key, plan)
+    if ('expected' in found) return found
+    policies.push(found)
+  }
+  return twice(policies) ?? { policies }
 }
 
 /** Makes the match of one policy from explicit values of its key, in the order of the key. Normalizes the values like those of a request. */
@@ -75,11 +90,14 @@ export async function explicitKey(
   )
 }
 
-/** Makes the match of a policy with a partition key, in the size of a plan. Returns a problem if the policy does not have the plan. */
+/**
+ * Makes the match of a policy with a partition key, or with a subject, whose key is not known, in the size of a plan. Returns a problem if the
+ * policy does not have the plan.
+ */
 export function matchOf(
   policy: Policy,
-  partitionKey: Part[],
-  plan: string | undefined,
+  key: Part[] | string,
+  plan?: string | undefined,
 ): Match | ConfigProblem {
   const planned = plan === undefined ? policy : ofPlan(policy, plan)
   if (!planned) {
@@ -92,7 +110,8 @@ export function matchOf(
       got: show(plan),
     }
   }
-  const match = matchWith(planned, partitionKey)
+  const match =
+    typeof key === 'string' ? { ...matchWith(planned, []), subject: key } : matchWith(planned, key)
   // A key does not tell a value.
   return policy.distinct ? { ...match, distinct: [[labelOf(policy.distinct), undefined]] } : match
 }

@@ -1,6 +1,6 @@
 /** `GET /_sluice/v1/policies/{name}/bans`: the keys of a policy that are banned now. */
 
-import { notFound, storeFailed, unprocessable } from '../../api/problems.ts'
+import { notFound, unprocessable } from '../../api/problems.ts'
 import { StoreError } from '../../core/base/errors.ts'
 import { show } from '../../core/base/show.ts'
 import type { Policy } from '../../core/config/parse.ts'
@@ -50,33 +50,28 @@ async function listBans(call: Call): Promise<Response> {
   const database = { ...databaseIn(config, runtime.env), observer: parts.observer }
   const set = { tag: penalty.tag, namespace: config.namespace }
   const now = config.clock === 'edge' ? Date.now() : undefined
-  try {
-    // One more than a page tells whether there is a next one.
-    const found = await readBans(database, set, cursor.end, PAGE + 1, now)
-    const later = found.bans.filter((ban) => byEnd(cursor, ban) < 0)
-    const page = later.slice(0, PAGE)
-    const { decidedAt, rests } = await restsOf(page, policy, call)
-    const ended = page.filter((_, index) => !rests[index])
-    // If this fails, the next reader removes them.
-    if (ended[0]) {
-      const forgetting = editBans(database, set, 'forget', ended, decidedAt)
-      runtime.waitUntil(forgetting.catch(() => {}))
-    }
-    const last = later.length > PAGE && page.at(-1)
-    const bans = page.flatMap(({ subject }, index) => {
-      const bannedForMs = rests[index]
-      return bannedForMs ? { subject, bannedForMs } : []
-    })
-    const body: BanPage = {
-      bans,
-      total: found.size - ended.length,
-      ...(last && { next: `${last.end}:${last.subject}` }),
-    }
-    return jsonAnswer(body)
-  } catch (error) {
-    if (error instanceof StoreError) return storeFailed(error)
-    throw error
+  // One more than a page tells whether there is a next one.
+  const found = await readBans(database, set, cursor.end, PAGE + 1, now)
+  const later = found.bans.filter((ban) => byEnd(cursor, ban) < 0)
+  const page = later.slice(0, PAGE)
+  const { decidedAt, rests } = await restsOf(page, policy, call)
+  const ended = page.filter((_, index) => !rests[index])
+  // If this fails, the next reader removes them.
+  if (ended[0]) {
+    const forgetting = editBans(database, set, 'forget', ended, decidedAt)
+    runtime.waitUntil(forgetting.catch(() => {}))
   }
+  const last = later.length > PAGE && page.at(-1)
+  const bans = page.flatMap(({ subject }, index) => {
+    const bannedForMs = rests[index]
+    return bannedForMs ? { subject, bannedForMs } : []
+  })
+  const body: BanPage = {
+    bans,
+    total: found.size - ended.length,
+    ...(last && { next: `${last.end}:${last.subject}` }),
+  }
+  return jsonAnswer(body)
 }
 
 export const bansEndpoint: Endpoint = {
@@ -111,10 +106,8 @@ async function restsOf(bans: readonly ListedBan[], policy: Policy, { parts, runt
   const rests: number[] = []
   let decidedAt = 0
   if (bans.length === 0) return { decidedAt, rests }
-  const matches = bans.map(({ subject }) => matchOf(policy, [['subject', subject]], undefined))
-  const limits = await limitsOf(matches as Match[], undefined, {
-    nameSubject: ([part]) => part![1]!,
-  })
+  const matches = bans.map(({ subject }) => matchOf(policy, subject) as Match)
+  const limits = await limitsOf(matches, undefined, parts)
   const replies = await parts.store.decideEach(
     limits.map((limit) => [{ mode: 'peek', limits: [limit] }]),
     { deadlineMs: DEADLINE_MS, waitUntil: runtime.waitUntil },

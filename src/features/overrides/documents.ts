@@ -1,7 +1,6 @@
 /** Limits that operators set for single keys, and the list of them. */
 import type { Bindings } from '../../core/base/bindings.ts'
 import type { LimitStatus } from '../../core/base/decision.ts'
-import { StoreError } from '../../core/base/errors.ts'
 import type { Config, Policy } from '../../core/config/parse.ts'
 import type { Limit } from '../../core/connection/store.ts'
 import { recordOf } from '../../core/connection/upstash/script.ts'
@@ -38,24 +37,20 @@ export async function changeLimit(
   match: Match,
   parts: LimiterParts,
   waitUntil: (promise: Promise<unknown>) => void,
-): Promise<LimitStatus | StoreError> {
+): Promise<LimitStatus> {
   const { nameSubject, store } = parts
   const [index, subject] = await Promise.all([
     indexOf(match.policy, nameSubject),
-    nameSubject(match.partitionKey),
+    match.subject ?? nameSubject(match.partitionKey),
   ])
   const terms = { ...PROBE, tag: subject, windowMs: 1 }
   const override = { share: 0, scalesBurst: true }
   const limits: Limit[] = [{ subject: index, terms, cost: 0, override }]
-  const list = () =>
-    store
-      .decide([{ ...operation, limits }], { deadlineMs: 5_000, waitUntil })
-      .catch((error: StoreError) => error)
+  const list = () => store.decide([{ ...operation, limits }], { deadlineMs: 5_000, waitUntil })
   const apply = () => operate(operation, [match], parts, { waitUntil })
   let status: LimitStatus | undefined
   for (const step of operation.mode === 'override' ? [list, apply, list] : [apply, list, apply]) {
     const answer = await step()
-    if (answer instanceof StoreError) return answer
     if ('limits' in answer) status = answer
   }
   return status!

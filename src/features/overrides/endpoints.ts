@@ -1,7 +1,6 @@
 import { bodyOf } from '../../api/call.ts'
-import { badRequest, notFound, storeFailed, unprocessable } from '../../api/problems.ts'
+import { badRequest, notFound, unprocessable } from '../../api/problems.ts'
 import { overrideBody } from '../../api/schema.ts'
-import { StoreError } from '../../core/base/errors.ts'
 import { show } from '../../core/base/show.ts'
 import { largestQuota } from '../../core/base/units.ts'
 import type { Policy } from '../../core/config/parse.ts'
@@ -22,13 +21,8 @@ async function listKeys({ rest, rules, config, parts, runtime }: Call): Promise<
   const policy = policyOf(rules, rest)
   if (!policy) return notFound(NO_POLICY)
   if (!policy.overrides) return noOverrides(policy)
-  try {
-    const overrides = await listLimits(policy, config, parts.nameSubject, runtime.env)
-    return jsonAnswer({ overrides } satisfies OverrideList)
-  } catch (error) {
-    if (error instanceof StoreError) return storeFailed(error)
-    throw error
-  }
+  const overrides = await listLimits(policy, config, parts.nameSubject, runtime.env)
+  return jsonAnswer({ overrides } satisfies OverrideList)
 }
 
 /** `GET`, `PUT` and `DELETE /_sluice/v1/policies/{name}/keys/{key}/limit`. */
@@ -45,20 +39,18 @@ async function limitOfKey(call: Call): Promise<Response> {
     const expected = `at most ${most}, by the window and the algorithm of the policy`
     return unprocessable([{ path: 'limit', expected, got: `${body.limit}` }])
   }
-  const found = await targetOf(call, policy, key)
-  if (found instanceof Response) return found
-  const { match, subject } = found
-  const named = subject === undefined ? parts : { ...parts, nameSubject: namesOf(call, subject) }
+  const match = await targetOf(call, policy, key)
+  if (match instanceof Response) return match
   const { waitUntil } = runtime
   const status = await (request.method === 'GET'
-    ? operate({ mode: 'peek' }, [match], named, { waitUntil })
+    ? operate({ mode: 'peek' }, [match], parts, { waitUntil })
     : changeLimit(
         body ? { mode: 'override', units: body.limit, forMs: body.for } : { mode: 'restore' },
         match,
-        named,
+        parts,
         waitUntil,
       ))
-  return status instanceof StoreError ? storeFailed(status) : jsonAnswer(status)
+  return jsonAnswer(status)
 }
 
 export const overrideEndpoints: Endpoint[] = [
@@ -79,23 +71,11 @@ const noOverrides = ({ name }: Policy): Response =>
     detail: `The limits of the policy ${name} cannot be set for single keys. Set overrides: true.`,
   })
 
-/** A subject has no parts, so its match has no key. The names of all other keys stay the same. */
-const namesOf =
-  ({ parts }: Call, subject: string): Call['parts']['nameSubject'] =>
-  (key) =>
-    key.length === 0 ? subject : parts.nameSubject(key)
-
 /** Finds the key of a path: its values, percent-encoded and separated by commas, or `subject:` and a subject. */
-async function targetOf(
-  { rules }: Call,
-  policy: Policy,
-  text: string,
-): Promise<{ match: Match; subject?: string } | Response> {
+async function targetOf({ rules }: Call, policy: Policy, text: string): Promise<Match | Response> {
   const subject = /^subject:(.*)$/s.exec(text)?.[1]
   if (subject !== undefined) {
-    if (/^[\w-]{16}$/.test(subject)) {
-      return { match: matchOf(policy, [], undefined) as Match, subject }
-    }
+    if (/^[\w-]{16}$/.test(subject)) return matchOf(policy, subject) as Match
     const expected = 'a subject: 16 letters, digits, "-" or "_"'
     return unprocessable([{ path: 'key', expected, got: show(subject) }])
   }
@@ -106,5 +86,5 @@ async function targetOf(
     return badRequest('The key in the path is not percent-encoded UTF-8.')
   }
   const match = await explicitKey(policy, values, undefined, rules.config)
-  return 'expected' in match ? unprocessable([match]) : { match }
+  return 'expected' in match ? unprocessable([match]) : match
 }

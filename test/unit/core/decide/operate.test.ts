@@ -40,7 +40,9 @@ async function refunded(options: Partial<PolicyOptions>, slot?: string, error?: 
     matched: { policies },
     ...(slot && { slot }),
   }))
-  const result = await refund(questions, parts, { waitUntil: () => {} })
+  const result = await refund(questions, parts, { waitUntil: () => {} }).catch(
+    (error: StoreError) => error,
+  )
   return { ...seen, result, sent: sent.map(({ mode, limits }) => [mode, limits[0]!.cost]) }
 }
 
