@@ -60,7 +60,7 @@ export async function main(args: string[], call: Call): Promise<void> {
     token: () => token!,
     port: Number(port),
     findings: () => findings,
-    allCounts: analyticsReader(process.env, (text) => console.error(text)),
+    analytics: analyticsReader(process.env, (text) => console.error(text)),
   }).catch((error) => {
     if (error.code !== 'EADDRINUSE') throw error
     throw new Error(`Port ${port} is in use. Choose another one: --port ${Number(port) + 1}`)

@@ -6,4 +6,6 @@ export interface About {
   worker: string
   /** The linter's findings of a configuration on this machine. */
   findings?: { file: string; list: Finding[] } | undefined
+  /** True if a sink keeps the counts of a week. */
+  keepsWeek?: true
 }

@@ -13,6 +13,8 @@ import {
   type StoreUsage,
 } from '../../src/features/observe/report.ts'
 
+import { type History, type Range, ranges } from './ranges.ts'
+
 const MAX_AGE_MS = 15_000
 const TIMEOUT_MS = 5_000
 
@@ -22,6 +24,13 @@ const DAY_MS = 86_400_000
 
 const MAX_ROWS = 10_000
 const MAX_OFFENDERS = 100
+
+/** Reads the counts of all isolates. Both functions return `undefined` if they cannot be read. */
+export interface AnalyticsReader {
+  /** The counts since midnight UTC, and those of the last 10 minutes in slots. A result is kept for 15 s, also a failure. */
+  counts(): Promise<AllCounts | undefined>
+  history(range: Range): Promise<History | undefined>
+}
 
 /** The counts of all isolates. Only an isolate knows its circuit and its lost reports. */
 export type AllCounts = Pick<Stats, 'now' | 'total' | 'slots' | 'fallbacks' | 'lastMinute'>
@@ -34,38 +43,56 @@ export const VARIABLES = [
 ] as const
 
 /**
- * Returns a function for the counts of all isolates since midnight UTC, and those of the last 10 minutes in slots. A fixed start keeps the
- * totals from decreasing. A result is kept for 15 s, also a failure.
+ * A fixed start of the counts keeps the totals from decreasing.
  * @param env the environment of the command
  * @param tell tells the user why the counts cannot be read
- * @returns `undefined` if a variable is not set. The function returns `undefined` if the counts cannot be read
+ * @returns `undefined` if a variable is not set
  */
 export function analyticsReader(
   env: Record<string, string | undefined>,
   tell: (problem: string) => void,
   fetcher?: typeof fetch,
-): (() => Promise<AllCounts | undefined>) | undefined {
+): AnalyticsReader | undefined {
   const [account, token, dataset] = VARIABLES.map((name) => env[name])
   if (!account || !token || !dataset) return undefined
   const url = `https://api.cloudflare.com/client/v4/accounts/${encodeURIComponent(account)}/analytics_engine/sql`
   const headers = { authorization: `Bearer ${token}` }
   const query = async (sql: string) =>
     rowsOf(await post(url, { headers, body: sql }, TIMEOUT_MS, fetcher))
-  const readNow = (now: number) =>
-    Promise.resolve()
-      .then(() => read(tableOf(dataset), now, query))
+  /** The latest results. */
+  const kept = new Map<string, { at: number; result: Promise<unknown> }>()
+  function keep<Result>(name: string, read: (table: string, now: number) => Promise<Result>) {
+    const now = Date.now()
+    const known = kept.get(name)
+    if (known && isWithin(now, known.at, known.at + MAX_AGE_MS))
+      return known.result as Promise<Result | undefined>
+    const result = Promise.resolve()
+      .then(() => read(tableOf(dataset!), now))
       .catch((error: Error) => {
         tell(`The counts of all isolates cannot be read: ${error.message}`)
         return undefined
       })
-  let last: { at: number; counts: Promise<AllCounts | undefined> } | undefined
-  return () => {
-    const now = Date.now()
-    if (!last || !isWithin(now, last.at, last.at + MAX_AGE_MS)) {
-      last = { at: now, counts: readNow(now) }
-    }
-    return last.counts
+    kept.set(name, { at: now, result })
+    return result
   }
+  return {
+    counts: () => keep('counts', (table, now) => read(table, now, query)),
+    history: (range) => keep(range, (table, now) => readRange(table, now, range, query)),
+  }
+}
+
+async function readRange(
+  table: string,
+  now: number,
+  range: Range,
+  query: (sql: string) => Promise<AnalyticsRow[]>,
+): Promise<History> {
+  const { slotMs, slots } = ranges[range]
+  const since = Math.floor(now / slotMs) * slotMs - (slots - 1) * slotMs
+  const rows = await query(
+    select(table, { kinds: ['decisions'], since, doubles: 3, by: slotsBy(slotMs) }),
+  )
+  return { since, slots: slotsOf(rows, slotMs) }
 }
 
 /** The name of a dataset in SQL. It comes from a variable of the command, not from a client. @throws {ReportError} */
@@ -100,7 +127,7 @@ async function read(
   const ask = (part: AnalyticsQuery) => query(select(table, part))
   const [totals, slots, offenders] = await Promise.all([
     ask({ kinds: ['decisions', 'store'], since: from, doubles: 20, by: totalsBy }),
-    ask({ kinds: ['decisions'], since: firstSlot, doubles: 3, by: slotsBy }),
+    ask({ kinds: ['decisions'], since: firstSlot, doubles: 3, by: slotsBy(SLOT_MS) }),
     ask({ kinds: ['offender'], since: from, doubles: 2, by: offendersBy, limit: MAX_OFFENDERS }),
   ])
   const ofSlots = slotsOf(slots)
@@ -122,10 +149,10 @@ async function read(
 
 const seriesBy = { policy: 'blob2', outcome: 'blob3', decided_by: 'blob4' }
 const totalsBy = { kind: 'blob1', ...seriesBy, bounds: 'blob6' }
-const slotsBy = {
-  slot: `toUnixTimestamp(toStartOfInterval(timestamp, INTERVAL '${SLOT_MS / 1000}' SECOND))`,
+const slotsBy = (slotMs: number) => ({
+  slot: `toUnixTimestamp(toStartOfInterval(timestamp, INTERVAL '${slotMs / 1000}' SECOND))`,
   ...seriesBy,
-}
+})
 const offendersBy = { policy: 'blob2', subject: 'blob5' }
 
 interface AnalyticsQuery {
@@ -193,7 +220,7 @@ const offenderOf = ({ policy, subject, d1, d2 }: AnalyticsRow): Offender => ({
   error: numberOf(d2),
 })
 
-function slotsOf(rows: AnalyticsRow[]): Stats['slots'] {
+function slotsOf(rows: AnalyticsRow[], slotMs = SLOT_MS): Stats['slots'] {
   const slots = new Map<number, Series[]>()
   for (const row of rows) {
     const from = numberOf(row.slot) * 1000
@@ -202,7 +229,7 @@ function slotsOf(rows: AnalyticsRow[]): Stats['slots'] {
   }
   return [...slots]
     .toSorted(([a], [b]) => a - b)
-    .map(([from, series]) => ({ from, to: from + SLOT_MS, series }))
+    .map(([from, series]) => ({ from, to: from + slotMs, series }))
 }
 
 /** @param rows one for each error code, and one for each set of bounds, the most calls first */

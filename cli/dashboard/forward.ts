@@ -26,7 +26,8 @@ const JSON_TYPE = /^application\/(problem\+)?json\b/
 /** The calls that the page needs. No other path of the Worker can be reached. */
 const forwarded = [
   /^GET \/_sluice\/v1\/(?:stats|policies|policies\/[^/?#\\]+\/(?:keys|bans))$/,
-  /^POST \/_sluice\/v1\/policies\/[^/?#\\]+\/(?:peek|ban|unban|try)$/,
+  /^POST \/_sluice\/v1\/policies\/[^/?#\\]+\/(?:peek|ban|unban|reset|try)$/,
+  /^(?:PUT|DELETE) \/_sluice\/v1\/policies\/[^/?#\\]+\/keys\/[^/?#\\]+\/limit$/,
 ]
 
 export function problem(status: number, detail: string): Answer {
@@ -36,17 +37,26 @@ export function problem(status: number, detail: string): Answer {
 /** Sends a call of the page to the Worker, with the token. Returns `undefined` for calls that the page does not need. */
 export async function forward(
   request: IncomingMessage,
-  { url, token }: WatchedWorker,
+  worker: WatchedWorker,
 ): Promise<Answer | undefined> {
-  const { method, url: path = '' } = request
+  const { method = '', url: path = '' } = request
   if (!forwarded.some((one) => one.test(`${method} ${path}`))) return undefined
-  const target = new URL(path, url)
-  if (target.pathname !== path) return undefined // dots, which a URL resolves
-  const body = method === 'POST' ? await readBody(request) : null
+  if (new URL(path, worker.url).pathname !== path) return undefined // dots, which a URL resolves
+  const body = method === 'POST' || method === 'PUT' ? await readBody(request) : null
   if (body === undefined) return problem(413, `The body is larger than ${MAX_BODY / 1024} KiB.`)
+  return ask(method, path, worker, body)
+}
+
+/** Calls the Worker with the token of an operator. Never rejects. */
+export async function ask(
+  method: string,
+  path: string,
+  { url, token }: WatchedWorker,
+  body: string | null = null,
+): Promise<Answer> {
   try {
-    const response = await fetch(target, {
-      method: method!,
+    const response = await fetch(new URL(path, url), {
+      method,
       headers: {
         Authorization: `Bearer ${token()}`,
         ...(body && { 'Content-Type': 'application/json' }),

@@ -1,11 +1,14 @@
 /** The local server of the dashboard: it serves the page, and forwards the page's calls to the Worker with the token of an operator. */
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { Stats } from '../../src/features/observe/report.ts'
 import type { About } from './about.ts'
-import type { AllCounts } from './analytics.ts'
-import { type Answer, forward, problem, readBody, type WatchedWorker } from './forward.ts'
+import type { AnalyticsReader } from './analytics.ts'
+import { type Answer, ask, forward, problem, readBody, type WatchedWorker } from './forward.ts'
 import { headers, refusalOf } from './guard.ts'
+import { createHistory } from './history.ts'
 import { pageFiles } from './page-files.ts'
+import type { Range } from './ranges.ts'
 import { createSession, type Session } from './session.ts'
 
 export const DASHBOARD_PORT = 8780
@@ -13,8 +16,8 @@ export const DASHBOARD_PORT = 8780
 export interface DashboardOptions extends WatchedWorker {
   /** The port on 127.0.0.1; 0 takes a free port. */
   port: number
-  /** Returns the counts of all isolates, if they can be read. */
-  allCounts?: (() => Promise<AllCounts | undefined>) | undefined
+  /** Reads the counts of all isolates. Defaults to those of the isolate that answers. */
+  analytics?: AnalyticsReader | undefined
   /** Returns the findings of the linter for the project on this machine, if there is one. */
   findings?(): About['findings']
 }
@@ -29,8 +32,13 @@ export interface RunningDashboard {
 /** Starts the server. @throws Error with the code `EADDRINUSE` if the port is in use */
 export async function startDashboard(options: DashboardOptions): Promise<RunningDashboard> {
   const session = createSession()
+  const history = createHistory()
+  const reading = setInterval(async () => {
+    const { status, body } = await ask('GET', STATS, options)
+    if (status === 200) history.add(JSON.parse(body) as Stats)
+  }, READ_MS).unref()
   const server = createServer(async (request, response) => {
-    const answer = await answerTo(request, options, session).catch((error: Error) =>
+    const answer = await answerTo(request, options, session, history).catch((error: Error) =>
       problem(500, error.message),
     )
     const { status, type, body, retryAfter, cookie } = answer
@@ -55,6 +63,7 @@ export async function startDashboard(options: DashboardOptions): Promise<Running
     url,
     address: `${url}/#${session.secret}`,
     async close() {
+      clearInterval(reading)
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
     },
@@ -65,6 +74,7 @@ async function answerTo(
   request: IncomingMessage,
   options: DashboardOptions,
   session: Session,
+  history: ReturnType<typeof createHistory>,
 ): Promise<Answer> {
   const refusal = refusalOf(request)
   if (refusal) return problem(403, refusal)
@@ -78,21 +88,34 @@ async function answerTo(
   }
   if (!session.isOpen(request)) return problem(403, NO_SESSION)
   if (method === 'GET' && url === '/about') {
-    const about: About = { worker: options.url, findings: options.findings?.() }
+    const about: About = {
+      worker: options.url,
+      findings: options.findings?.(),
+      ...(options.analytics && { keepsWeek: true }),
+    }
     return { status: 200, type: 'application/json', body: JSON.stringify(about) }
+  }
+  const range = method === 'GET' && /^\/history\?range=(hour|day|week)$/.exec(url)?.[1]
+  if (range) {
+    const own = () => history.read(range as Range, Date.now())
+    const found = (await options.analytics?.history(range as Range)) ?? own()
+    return found
+      ? { status: 200, type: 'application/json', body: JSON.stringify(found) }
+      : problem(404, 'Only the Analytics Engine keeps a week.')
   }
   const answer = await forward(request, options)
   if (!answer) return problem(404, 'The dashboard has no such page.')
-  return url.endsWith('/stats') && answer.status === 200 ? withAll(answer, options) : answer
+  if (url !== STATS || answer.status !== 200) return answer
+  const stats: Stats = JSON.parse(answer.body)
+  if (stats.total && stats.slots) history.add(stats)
+  // Replaces the counts of one isolate by those of all.
+  const all = await options.analytics?.counts()
+  return all ? { ...answer, body: JSON.stringify({ ...stats, ...all, isOfAll: true }) } : answer
 }
 
-/** Replaces the counts of one isolate by those of all. */
-async function withAll(answer: Answer, { allCounts }: DashboardOptions): Promise<Answer> {
-  const all = await allCounts?.()
-  return all
-    ? { ...answer, body: JSON.stringify({ ...JSON.parse(answer.body), ...all, isOfAll: true }) }
-    : answer
-}
+const STATS = '/_sluice/v1/stats'
+/** An isolate keeps the counts of the last 10 minutes. */
+const READ_MS = 300_000
 
 const NO_SESSION =
   'Open the whole address that the command printed when it started. Its end, after #, is the secret of this page.'

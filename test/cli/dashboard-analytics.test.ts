@@ -1,5 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { type AllCounts, analyticsReader } from '../../cli/dashboard/analytics.ts'
+import {
+  type AllCounts,
+  type AnalyticsReader,
+  analyticsReader,
+} from '../../cli/dashboard/analytics.ts'
 import { analyticsSink, dataPointsOf } from '../../src/features/observe/analytics.ts'
 import type { Counts } from '../../src/features/observe/report.ts'
 import { type AnalyticsEngine, startAnalyticsEngine } from '../support/analytics-engine.ts'
@@ -19,10 +23,12 @@ afterEach(async () => {
 })
 
 const tell = vi.fn()
+let reader: AnalyticsReader
 let read: () => Promise<AllCounts | undefined>
 beforeEach(() => {
   tell.mockClear()
-  read = analyticsReader(engine.env, tell, engine.fetcher)!
+  reader = analyticsReader(engine.env, tell, engine.fetcher)!
+  read = reader.counts
 })
 
 /** An isolate flushes counts. */
@@ -64,6 +70,22 @@ describe('the counts of all isolates', () => {
       },
     })
     expect(tell).not.toHaveBeenCalled()
+  })
+
+  test('A longer range has its own slots, and a query that is kept as the counts are.', async () => {
+    await flush(observedCounts())
+    const { series } = observedCounts()
+    const slotMs = 10_800_000
+    const from = Math.floor(NOON / slotMs) * slotMs
+    expect(await reader.history('week')).toEqual({
+      since: from - 55 * slotMs,
+      slots: [{ from, to: from + slotMs, series }],
+    })
+    const asked = engine.queries.length
+    await reader.history('week')
+    expect(engine.queries).toHaveLength(asked)
+    await reader.history('hour')
+    expect(engine.queries).toHaveLength(asked + 1)
   })
 
   test('A dataset without points has no counts.', async () => {
@@ -205,7 +227,7 @@ describe('a read that fails', () => {
     'The dataset name "%s" is not put into a query.',
     async (SLUICE_ANALYTICS_DATASET) => {
       const env = { ...engine.env, SLUICE_ANALYTICS_DATASET }
-      expect(await analyticsReader(env, tell, engine.fetcher)!()).toBeUndefined()
+      expect(await analyticsReader(env, tell, engine.fetcher)!.counts()).toBeUndefined()
       expect(engine.queries).toEqual([])
       expect(tell.mock.lastCall![0]).toContain('SLUICE_ANALYTICS_DATASET: expected letters')
     },

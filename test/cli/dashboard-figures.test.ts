@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { byPolicy, quantile, rates, timeline } from '../../cli/dashboard/page/figures.ts'
+import { byPolicy, quantile, rates, refusing, timeline } from '../../cli/dashboard/page/figures.ts'
 import {
   boundText,
   dollarText,
@@ -26,25 +26,54 @@ describe('the figures of the dashboard', () => {
   })
 
   test('The rates are those of the last minute, and the price is that of 30 days.', () => {
-    const { perSecond, refused, calls, commands, dollarsAMonth } = rates(stats)
-    expect(perSecond).toBe(10) // 600 requests in 60 s
-    expect(refused).toBeCloseTo(0.3)
+    const { requests, refused, calls, commands, dollarsAMonth } = rates(stats)
+    expect([requests, refused]).toEqual([600, 180])
     expect([calls, commands]).toEqual([0.5, 2])
     expect(dollarsAMonth).toBeCloseTo(10 * 2 * 86_400 * 30 * (0.2 / 100_000))
   })
 
+  test('The last minute is the last 60 s: of the slot in which it begins, the part after it counts.', () => {
+    const series = [seriesOf('per-ip', 'limited', 100)]
+    const at = (now: number, from: number) =>
+      rates({ ...stats, now, slots: [{ from, to: from + 10_000, series }] })
+    const shares = [0, 50_000, 54_000, 60_000, 61_000, 67_500, 69_999, 70_000, 90_000].map(
+      (ageMs) => [ageMs, Math.round(at(now + ageMs, now).requests)],
+    )
+    expect(shares).toEqual([
+      [0, 100],
+      [50_000, 100],
+      [54_000, 100],
+      [60_000, 100],
+      [61_000, 90],
+      [67_500, 25],
+      [69_999, 0],
+      [70_000, 0],
+      [90_000, 0],
+    ])
+  })
+
+  test('Policies that refuse now come first by their refusals, and those that do not are left out.', () => {
+    expect(refusing(stats)).toEqual([
+      { policy: 'per-ip', requests: 540, refused: 120 },
+      { policy: 'login', requests: 36, refused: 36 },
+      { policy: '', requests: 24, refused: 24 },
+    ])
+    const before = { ...stats, slots: stats.slots.slice(0, 1) }
+    expect(refusing(before)).toEqual([])
+  })
+
   test('The rate of an isolate that is younger than a minute is not extrapolated, and has no price.', () => {
     const young = { ...stats, total: { ...stats.total, from: now - 59_999 } }
-    expect(rates(young)).toMatchObject({ perSecond: 10, commands: 2 })
+    expect(rates(young)).toMatchObject({ requests: 600, commands: 2 })
     expect(rates(young).dollarsAMonth).toBeUndefined()
   })
 
-  test('Few requests have no price, and as many calls and commands a request as they made.', () => {
+  test('Few requests have no price, and no calls and commands a request.', () => {
     const series = [seriesOf('per-ip', 'allowed', 99)]
     const store = { ...stats.total.store, calls: 99, billedCommands: 396 }
     const few = { ...stats, total: { ...stats.total, series, store } }
-    expect(rates(few)).toMatchObject({ calls: 1, commands: 4 })
-    expect(rates(few).dollarsAMonth).toBeUndefined()
+    const unknown = { calls: undefined, commands: undefined, dollarsAMonth: undefined }
+    expect(rates(few)).toMatchObject(unknown)
   })
 
   test('A store that bills no commands has no price.', () => {
@@ -67,7 +96,7 @@ describe('the figures of the dashboard', () => {
   test('Without a decision the rates are 0, and a request has no calls, commands and price.', () => {
     const empty = { ...stats, slots: [], total: { ...stats.total, series: [] } }
     expect(rates(empty)).toEqual({
-      perSecond: 0,
+      requests: 0,
       refused: 0,
       calls: undefined,
       commands: undefined,
@@ -96,7 +125,7 @@ describe('the figures of the dashboard', () => {
       [57, 350],
       [59, 70],
     ])
-    expect(timeline(stats, 'login').counts[57]).toMatchObject({ allowed: 0, banned: 30 })
+    expect(timeline(stats, 'minutes', 'login').counts[57]).toMatchObject({ allowed: 0, banned: 30 })
   })
 })
 

@@ -155,19 +155,18 @@ describe('the counts on the page', () => {
     const { page, mistakes } = await open()
     expect(await textOf(page, '#worker')).toBe(worker.url)
     expect(await textOf(page, '#source')).toMatch(/^Counts of one isolate of the Worker since /)
-    const since = 'since the start'
-    expect(await pairsOf(page, '#figures')).toMatchObject({
-      [`requests ${since}`]: '1,000',
-      [`refused ${since}`]: '300 (30%)',
-      'requests, last minute': expect.stringMatching(/^[\d.]+ a second$/),
-      'refused, last minute': '30%',
-      [`store latency, median ${since}`]: '≤ 2 ms',
-      [`store latency, p99 ${since}`]: '≤ 50 ms',
-      [`HTTP calls ${since}`]: '0.5 a request',
-      [`billed commands ${since}`]: '2 a request',
-      'cost at the rate of the last minute': expect.stringMatching(/^\$[\d.,]+ a month$/),
-      [`fallbacks ${since}`]: '3 decisions',
+    expect(await pairsOf(page, '#figures')).toEqual({
+      'requests, last minute': '600',
+      'refused, last minute': '180 (30%)',
+      'store, p99': '≤ 50 ms',
+      'a month costs': '$103.68',
     })
+    expect(await textOf(page, '#status-title')).toBe('Healthy: the store decides')
+    expect(await rowsOf(page, '#now')).toEqual([
+      ['per-ip', '120', '22.2%', 'Clients'],
+      ['login', '36', '100%', 'Clients'],
+      ['(no policy)', '24', '100%', 'Clients'],
+    ])
     expect(await rowsOf(page, '#requests')).toEqual([
       ['per-ip', '900', '700', '200', '0', '0', '0', '0', '0', '22.2%'],
       ['login', '60', '0', '0', '60', '0', '0', '0', '0', '100%'],
@@ -175,9 +174,16 @@ describe('the counts on the page', () => {
       ['all policies', '1,000', '700', '200', '60', '40', '0', '0', '0', '30%'],
     ])
     expect(await pairsOf(page, '#store')).toEqual({
-      circuit: 'closed',
+      circuit: 'closed: calls pass',
+      'requests since the start': '1,000',
+      'refused since the start': '300 (30%)',
+      'decided without the store': '3',
+      'median latency': '≤ 2 ms',
+      'p99 latency': '≤ 50 ms',
       'HTTP calls': '500',
+      'HTTP calls a request': '0.5',
       'billed commands': '2,000',
+      'billed commands a request': '2',
       'errors: timeout': '3',
       'lost reports: log': '2',
     })
@@ -186,28 +192,28 @@ describe('the counts on the page', () => {
 
   test('The page reads the counts again every 2 s, and keeps the focus.', async () => {
     const { page } = await open()
-    await page.focus('[aria-label="Peek x5f1zAAAAAAAAAAA"]')
+    await page.focus('[aria-label="Details x5f1zAAAAAAAAAAA"]')
     stats = statsAt(Date.now())
     stats.total.series.push(seriesOf('per-ip', 'shielded', 500))
     stats.total.offenders.reverse()
-    await waitUntil(page, `document.querySelector('#figures dd').textContent === '1,500'`)
+    await waitUntil(page, `document.querySelector('#store').textContent.includes('1,500')`)
     expect((await rowsOf(page, '#offenders')).map(([subject]) => subject)).toEqual([
       'x5f1zAAAAAAAAAAA',
       '3q2-7wAAAAAAAAAA',
     ])
-    expect(await page.evaluate('document.activeElement.ariaLabel')).toBe('Peek x5f1zAAAAAAAAAAA')
+    expect(await page.evaluate('document.activeElement.ariaLabel')).toBe('Details x5f1zAAAAAAAAAAA')
   })
 
   test('The chart has a text, and shows one policy by choice.', async () => {
     const { page } = await open()
     const label = () => page.evaluate(`document.getElementById('chart').ariaLabel`)
     expect(await label()).toBe(
-      'Requests in the last 10 minutes: 1,000, of which 300 refused. Most in 10 s: 500.',
+      'Requests in the last 10 min: 1,000, of which 300 refused. Most in 10 s: 500.',
     )
     expect(await page.evaluate(`document.querySelectorAll('#chart canvas').length`)).toBe(1)
-    await page.select('#chart-policy', 'policy login')
+    await page.select('#view-policy', 'policy login')
     expect(await label()).toBe(
-      'Requests in the last 10 minutes: 60, of which 60 refused. Most in 10 s: 30.',
+      'Requests in the last 10 min: 60, of which 60 refused. Most in 10 s: 30.',
     )
   })
 
@@ -215,11 +221,11 @@ describe('the counts on the page', () => {
     stats.slots[0]!.series.push(seriesOf('per-ip', 'allowed', 100_000))
     const { page } = await open()
     expect(await page.evaluate(`document.getElementById('refused-chart').ariaLabel`)).toBe(
-      'Refused requests in the last 10 minutes: 300. Most in 10 s: 150.',
+      'Refused requests in the last 10 min: 300. Most in 10 s: 150.',
     )
     expect(await page.evaluate(`document.querySelectorAll('#refused-chart canvas').length`)).toBe(1)
     // All of these are refused: the first chart shows them.
-    await page.select('#chart-policy', 'policy login')
+    await page.select('#view-policy', 'policy login')
     expect(await page.evaluate(`document.getElementById('refused-part').hidden`)).toBe(true)
   })
 
@@ -227,6 +233,7 @@ describe('the counts on the page', () => {
     const evil = '<img src=x onerror="document.title=1">'
     policies = [policy(evil, { key: [evil] })]
     stats.total.series = [seriesOf(evil, 'limited', 5)]
+    stats.slots = [{ ...stats.slots.at(-1)!, series: stats.total.series }]
     stats.total.offenders = [{ policy: evil, subject: evil, refusals: 5, error: 0 }]
     stats.dropped = { [evil]: 1 }
     const { page, mistakes } = await open()
@@ -240,37 +247,143 @@ describe('the counts on the page', () => {
 })
 
 describe('the actions of the page', () => {
-  test('The buttons of an offender look at it, ban it and unban it by its label.', async () => {
+  const subject = '3q2-7wAAAAAAAAAA'
+  /** The names of the buttons of the first limit in the details. */
+  const offered = (page: Page) =>
+    page.evaluate(
+      `[...document.querySelectorAll('#client-limits section:first-child button')].map((one) => one.textContent)`,
+    )
+  const details = async (page: Page, of = subject) => {
+    await click(page, `Details ${of}`)
+    await waitForElement(page, '#client-limits dl')
+  }
+
+  test('The details of a client have the state of each limit with the same key, and only what is possible.', async () => {
+    policies = [
+      policy('per-ip'),
+      policy('hourly', { bans: false, overrides: true }),
+      policy('by-path', { key: ['ip', 'path'] }),
+    ]
     const { page } = await open()
-    const subject = '3q2-7wAAAAAAAAAA'
-    expect(await rowsOf(page, '#offenders')).toEqual([
-      [subject, 'per-ip', '120', 'PeekBanUnban'],
-      ['x5f1zAAAAAAAAAAA', 'login', '48 to 60', 'PeekBanUnbanNo bans: the policy has no penalty.'],
-    ])
-    await click(page, `Peek ${subject}`)
-    await waitForElement(page, '#look-answer dl')
-    expect(await textOf(page, '#look-answer h3')).toBe(`${subject}, policy per-ip`)
-    expect(await pairsOf(page, '#look-answer dl')).toEqual({
+    await details(page)
+    expect(await textOf(page, '#client-title')).toBe(subject)
+    expect(await pairsOf(page, '#client-limits dl')).toEqual({
       used: '25 of 100 (25%)',
-      remaining: '75',
-      'next request': 'allowed',
+      'next request': 'passes',
       'full again in': '30 s',
       ban: 'not banned',
     })
-    expect(lastCall(/peek/)!.body).toEqual({ subject })
-    await page.select('#ban-for', '1d')
-    await click(page, `Ban ${subject}`)
-    await waitUntil(
-      page,
-      `document.getElementById('look-answer').textContent.includes('banned for 1 h')`,
-    )
+    const asked = worker.calls.filter(({ path }) => path.endsWith('peek'))
+    expect(asked.map(({ path, body }) => [path.split('/')[4], body])).toEqual([
+      ['per-ip', { subject }],
+      ['hourly', { subject }],
+    ])
+    expect(await offered(page)).toEqual(['Ban', 'Reset'])
+    expect(await textOf(page, '#client-refusals')).toMatch(/^Before Nov \d+|^Before .*: 120$/)
+    expect(await violationsOf(page)).toEqual([])
+    await page.keyboard.press('Escape')
+    expect(await page.evaluate('document.activeElement.ariaLabel')).toBe(`Details ${subject}`)
+  })
+
+  test('A ban is asked for, with its time, and can be undone.', async () => {
+    const { page } = await open()
+    await details(page)
+    await click(page, 'Ban per-ip')
+    expect(worker.calls.some(({ path }) => path.endsWith('/ban'))).toBe(false)
+    expect(await textOf(page, '#confirm-text')).toContain(`Ban ${subject}, policy per-ip?`)
+    await page.select('#confirm-for select', '1d')
+    await page.click('#confirm-yes')
+    await waitUntil(page, `!document.getElementById('done').hidden`)
     expect(lastCall(/per-ip\/ban$/)!.body).toEqual({ subject, for: '1d' })
-    await click(page, `Unban ${subject}`)
-    await waitUntil(
-      page,
-      `document.getElementById('look-answer').textContent.includes('not banned')`,
-    )
+    await page.click('#undo')
+    await waitUntil(page, `document.getElementById('done-text').textContent === 'Undone.'`)
     expect(lastCall(/unban/)!.body).toEqual({ subject })
+  })
+
+  test('The end of a ban says that used units stay, and its undo bans for the rest.', async () => {
+    const banned = { allowed: false, remaining: 0, bannedForMs: 3_600_000, retryAfterMs: 3_600_000 }
+    worker.answer = (call) => (call.path.endsWith('/peek') ? { body: state(banned) } : answer(call))
+    const { page } = await open()
+    await details(page)
+    expect(await offered(page)).toEqual(['Unban', 'Reset'])
+    await click(page, 'Unban per-ip')
+    expect(await textOf(page, '#confirm-text')).toMatch(
+      /Used units stay.*Reset gives the whole quota/,
+    )
+    await page.click('#confirm-yes')
+    await waitUntil(page, `!document.getElementById('done').hidden`)
+    expect(await textOf(page, '#done-text')).toContain('Used units stay.')
+    await page.click('#undo')
+    await waitUntil(page, `document.getElementById('done-text').textContent === 'Undone.'`)
+    const { for: rest } = lastCall(/per-ip\/ban$/)!.body as { for: number }
+    expect(rest).toBeGreaterThan(3_500_000)
+    expect(rest).toBeLessThanOrEqual(3_600_000)
+  })
+
+  test('A limit is raised for a time, by the label or the values of the key, and its undo restores what was.', async () => {
+    policies = [policy('per-ip', { overrides: true, bans: false })]
+    stats.total.offenders = [
+      { policy: 'per-ip', subject: 'ip=2001:db8::/56', refusals: 5, error: 0 },
+    ]
+    let own: object = {}
+    worker.answer = (call) => (/peek|limit$/.test(call.path) ? { body: state(own) } : answer(call))
+    const { page } = await open()
+    const raise = async () => {
+      await click(page, 'Raise limit per-ip')
+      await page.click('#confirm-yes')
+      await waitUntil(page, `!document.getElementById('done').hidden`)
+    }
+    await details(page, 'ip=2001:db8::/56')
+    await raise()
+    const path = '/_sluice/v1/policies/per-ip/keys/2001%3Adb8%3A%3A%2F56/limit'
+    expect(lastCall(/limit$/)).toMatchObject({
+      method: 'PUT',
+      path,
+      body: { limit: 200, for: '1d' },
+    })
+    await page.click('#undo')
+    await waitUntil(page, `document.getElementById('done-text').textContent === 'Undone.'`)
+    expect(lastCall(/limit$/)).toMatchObject({ method: 'DELETE', path })
+    own = { limit: 500, overriddenForMs: 60_000 }
+    await page.keyboard.press('Escape')
+    await details(page, 'ip=2001:db8::/56')
+    expect(await offered(page)).toEqual(['Raise limit', 'Remove limit', 'Reset'])
+    await raise()
+    await page.click('#undo')
+    await waitUntil(page, `document.getElementById('done-text').textContent === 'Undone.'`)
+    expect(lastCall(/limit$/)).toMatchObject({ method: 'PUT', body: { limit: 500 } })
+  })
+
+  test('A reset is asked for, and has no undo.', async () => {
+    const { page } = await open()
+    await details(page)
+    await click(page, 'Reset per-ip')
+    expect(await textOf(page, '#confirm-text')).toContain('It cannot be undone.')
+    await page.click('#confirm-no')
+    expect(lastCall(/reset/)).toBeUndefined()
+    await click(page, 'Reset per-ip')
+    await page.click('#confirm-yes')
+    await waitUntil(page, `!document.getElementById('done').hidden`)
+    expect(lastCall(/reset/)!.body).toEqual({ subject })
+    expect(await page.evaluate(`document.getElementById('undo').hidden`)).toBe(true)
+  })
+
+  test('Refusals that come while the page is open have their time.', async () => {
+    const { page } = await open()
+    expect((await rowsOf(page, '#offenders'))[0]![3]).toBe('earlier')
+    stats = statsAt(Date.now())
+    stats.total.from -= 1 // another isolate has other counts
+    stats.total.offenders[0]!.refusals = 500
+    await waitUntil(page, `document.querySelector('#offenders').textContent.includes('500')`)
+    expect((await rowsOf(page, '#offenders'))[0]![3]).toBe('earlier')
+    const { from } = stats.total
+    stats = statsAt(Date.now())
+    stats.total.from = from
+    stats.total.offenders[0]!.refusals = 512
+    await waitUntil(page, `document.querySelector('#offenders').textContent.includes('512')`)
+    expect((await rowsOf(page, '#offenders'))[0]![3]).toMatch(/^\d+ s ago$/)
+    await details(page)
+    expect(await textOf(page, '#client-refusals li')).toMatch(/, \d\d:\d\d:\d\d: 12, by per-ip$/)
   })
 
   test('Ten offenders are shown, and a button shows all of them.', async () => {
@@ -304,45 +417,26 @@ describe('the actions of the page', () => {
       offender('per-ip', '203.0.113.0/24'),
     ]
     const { page } = await open()
-    await click(page, 'Peek ip=203.0.113.7')
-    await waitForElement(page, '#look-answer dl')
+    await details(page, 'ip=203.0.113.7')
     expect(lastCall(/per-ip\/peek$/)!.body).toEqual({ key: ['203.0.113.7'] })
-    await click(page, 'Peek ip=2001:db8::/56,path=/login')
-    await waitUntil(page, `/login/.test(document.getElementById('look-answer').textContent)`)
+    await page.keyboard.press('Escape')
+    await details(page, 'ip=2001:db8::/56,path=/login')
     expect(lastCall(/login\/peek$/)!.body).toEqual({ key: ['2001:db8::/56', '/login'] })
-    expect((await rowsOf(page, '#offenders'))[2]![3]).toBe('The label stands for several clients.')
+    expect((await rowsOf(page, '#offenders'))[2]!.at(-1)).toBe('Several clients')
     expect(await page.evaluate(`document.getElementById('offenders-hashed').hidden`)).toBe(true)
   })
 
-  test('The form says why a policy without bans has no active ban button.', async () => {
+  test('The form finds a client with a field for each of its parts, by keyboard.', async () => {
     const { page } = await open()
-    const isDisabled = () => page.evaluate(`document.querySelector('#look [value=ban]').disabled`)
-    expect(await isDisabled()).toBe(false)
-    await page.select('#look select', 'login')
-    expect(await isDisabled()).toBe(true)
-    expect(await textOf(page, '#look-no-bans')).toContain('The policy has no bans.')
-    expect(await page.evaluate(`document.getElementById('look-no-bans').hidden`)).toBe(false)
-  })
-
-  test('A policy without bans has no active ban button.', async () => {
-    const { page } = await open()
-    const isDisabled = await page.evaluate(
-      `document.querySelector('[aria-label="Ban x5f1zAAAAAAAAAAA"]').disabled`,
-    )
-    expect(isDisabled).toBe(true)
-  })
-
-  test('The form looks at a key with a field for each of its parts, by keyboard.', async () => {
-    const { page } = await open()
-    await page.focus('#look select')
+    await page.focus('#find select')
     await page.keyboard.type('login')
-    await waitUntil(page, `document.querySelectorAll('#look-key input').length === 2`)
+    await waitUntil(page, `document.querySelectorAll('#find-key input').length === 2`)
     await page.keyboard.press('Tab')
     await page.keyboard.type('203.0.113.7')
     await page.keyboard.press('Tab')
     await page.keyboard.type('/login')
     await page.keyboard.press('Enter')
-    await waitForElement(page, '#look-answer dl')
+    await waitForElement(page, '#client-limits dl')
     expect(lastCall(/login\/peek$/)!.body).toEqual({ key: ['203.0.113.7', '/login'] })
   })
 
@@ -352,11 +446,11 @@ describe('the actions of the page', () => {
         ? { status: 422, body: { detail: 'for: expected at most 60000 ms' } }
         : answer(call)
     const { page } = await open()
-    await click(page, 'Ban 3q2-7wAAAAAAAAAA')
-    await waitUntil(page, `document.getElementById('look-problem').textContent`)
-    expect(await textOf(page, '#look-problem')).toBe(
-      'ban 3q2-7wAAAAAAAAAA, policy per-ip: for: expected at most 60000 ms',
-    )
+    await details(page)
+    await click(page, 'Ban per-ip')
+    await page.click('#confirm-yes')
+    await waitUntil(page, `document.getElementById('client-problem').textContent`)
+    expect(await textOf(page, '#client-problem')).toBe('for: expected at most 60000 ms')
   })
 
   test('The form explains a request for each policy.', async () => {
@@ -382,8 +476,8 @@ describe('the actions of the page', () => {
   test('The page lists the policies and the findings of the linter.', async () => {
     const { page } = await open()
     expect(await rowsOf(page, '#policies')).toEqual([
-      ['per-ip', '100 per 1 min', 'fixed-window', 'ip', 'enforce', 'yes', 'store'],
-      ['login', '100 per 1 min', 'fixed-window', 'ip + path', 'enforce', 'no', 'store'],
+      ['per-ip', '100 per 1 min', 'fixed-window', 'ip', 'enforce', 'yes', 'allow'],
+      ['login', '100 per 1 min', 'fixed-window', 'ip + path', 'enforce', 'no', 'allow'],
     ])
     expect(await textOf(page, '#findings-title')).toBe('Findings in sluice.config.ts')
     expect(await textOf(page, '#findings li')).toBe(
@@ -407,10 +501,10 @@ describe('the keys that are banned now', () => {
     const { page, mistakes } = await open()
     await waitForElement(page, '#bans tr')
     expect((await rowsOf(page, '#bans')).map((row) => row.slice(0, 3))).toEqual([
-      [subject, 'a/b', '1.5 h'],
+      [subject, 'a/b', '1 h'],
       ['ip=<b>', 'per-ip', '5 s'],
     ])
-    expect(await textOf(page, '#bans-more')).toBe('2 of 1,235 bans.')
+    expect(await textOf(page, '#bans-more')).toBe('2 of 1,235. Find another client below.')
     expect(await isHidden(page, 'bans-none')).toBe(true)
     expect(banCalls().map(({ path }) => path)).toEqual([
       '/_sluice/v1/policies/a%2Fb/bans',
@@ -425,7 +519,11 @@ describe('the keys that are banned now', () => {
     const { page } = await open()
     await waitForElement(page, '#bans tr')
     bans = { 'per-ip': { bans: [], total: 0 } }
-    await page.click(`[aria-label="Unban ${subject}"]:not(#offenders *)`)
+    const banned = { body: state({ allowed: false, bannedForMs: 5_000 }) }
+    worker.answer = (call) => (call.path.endsWith('peek') ? banned : answer(call))
+    await click(page, `Unban ${subject}`)
+    await waitUntil(page, `!document.getElementById('confirm').hidden`)
+    await page.click('#confirm-yes')
     await waitUntil(page, `document.querySelectorAll('#bans tr').length === 0`)
     expect(worker.calls.find(({ path }) => path.endsWith('/unban'))).toMatchObject({
       path: '/_sluice/v1/policies/per-ip/unban',
@@ -439,7 +537,7 @@ describe('the keys that are banned now', () => {
   test('A Worker without a list is asked once, and the page has no table.', async () => {
     const { page, mistakes } = await open()
     expect(await isHidden(page, 'bans-list')).toBe(true)
-    await page.evaluate(`document.dispatchEvent(new Event('bans-changed'))`)
+    await page.evaluate(`document.dispatchEvent(new Event('sluice-changed'))`)
     await page.evaluate(`fetch('/about').then(() => {})`) // behind a call of the event, if there is one
     expect(banCalls()).toHaveLength(1)
     expect(mistakes).toEqual([])
@@ -461,7 +559,7 @@ describe('the limits that operators have set', () => {
     }
     const { page, mistakes } = await open()
     await waitForElement(page, '#overrides tr')
-    expect(await rowsOf(page, '#overrides')).toEqual([
+    expect((await rowsOf(page, '#overrides')).map((row) => row.slice(0, 4))).toEqual([
       [subject, 'a/b', '50,000', '1 d'],
       ['<b>', 'c', '1', '5 s'],
     ])
@@ -476,19 +574,156 @@ describe('the limits that operators have set', () => {
     expect(await page.evaluate(`document.getElementById('overrides-list').hidden`)).toBe(true)
     expect(worker.calls.filter(({ path }) => path.endsWith('/keys'))).toEqual([])
   })
+})
 
-  test('A look at a client shows the limit that an operator has set for it.', async () => {
-    worker.answer = (call) =>
-      call.path.endsWith('/peek')
-        ? { body: state({ limit: 500, overriddenForMs: 3_600_000 }) }
-        : answer(call)
+describe('the status on top of the page', () => {
+  const now = Date.now()
+  const broken = { circuit: 'open', openSince: now - 65_000, answeredAt: now - 70_000 } as const
+  const shown = async (more: object, list = policies) => {
+    policies = list
+    Object.assign(stats, more)
     const { page } = await open()
-    await click(page, 'Peek 3q2-7wAAAAAAAAAA')
-    await waitForElement(page, '#look-answer dl')
-    expect(await pairsOf(page, '#look-answer dl')).toMatchObject({
-      used: '425 of 500 (85%)',
-      'set by an operator': 'for 1 h',
-    })
+    const level = await page.evaluate(`document.getElementById('status').dataset.level`)
+    const help = await page.evaluate(`!document.getElementById('status-help').hidden`)
+    return [level, help, await textOf(page, '#status-title'), await textOf(page, '#status-text')]
+  }
+
+  test('An open circuit is said in words and colour, with what happens to requests, why, since when, and what to do.', async () => {
+    const [level, help, title, text] = await shown(
+      { ...broken, failure: 'timeout', lastMinute: { decisions: 600, fallbacks: 590 } },
+      [policy('per-ip', { onStoreError: 'local' }), policy('login', { onStoreError: 'deny' })],
+    )
+    expect([level, help]).toEqual(['bad', true])
+    expect(title).toMatch(
+      /^Refusing since \w+ \d+, \d\d:\d\d:\d\d, because the store does not answer in time$/,
+    )
+    expect(text).toBe(
+      'login: all requests are refused with 503. per-ip: each isolate counts by itself, so a client gets its limit once in each. 590 of 600 requests of the last minute (98.3%) were decided without the store. The last answer in time came 1 min ago.',
+    )
+  })
+
+  test.each([
+    ['local', 'unauthorized', 'warning', /^Counting locally since .* the store refuses the token$/],
+    ['allow', 'unreachable', 'bad', /^Not limiting since .* the connection to the store fails$/],
+    ['deny', 'redis-error', 'bad', /^Refusing since .* calls to the store fail \(redis-error\)$/],
+  ])(
+    'With the fallback %s and the failure %s the level is %s.',
+    async (by, failure, level, title) => {
+      const found = await shown({ ...broken, failure }, [
+        policy('per-ip', { onStoreError: by }),
+        policy('shadow', { onStoreError: 'deny', mode: 'shadow' }),
+      ])
+      expect(found.slice(0, 3)).toEqual([level, true, expect.stringMatching(title)])
+    },
+  )
+
+  test('Fallbacks of the last minute are a warning, also while the circuit is closed.', async () => {
+    const found = await shown({ lastMinute: { decisions: 600, fallbacks: 12 } })
+    expect(found.slice(0, 3)).toEqual([
+      'warning',
+      true,
+      'The store answers, but not always in time',
+    ])
+    expect(found[3]).toContain('12 of 600 requests of the last minute (2%)')
+  })
+
+  test('Old fallbacks are none: the store is healthy again.', async () => {
+    const found = await shown({ fallbacks: 1_237 })
+    expect(found.slice(0, 3)).toEqual(['good', false, 'Healthy: the store decides'])
+  })
+})
+
+describe('what the page shows', () => {
+  test('Before the first request there is the command that sends it, and no table of zeros.', async () => {
+    stats.total.series = []
+    stats.slots = []
+    const { page, mistakes } = await openPage(browser, dashboard.address)
+    opened.push(page)
+    await waitUntil(page, `!document.getElementById('first').hidden`)
+    expect(await textOf(page, '#first-command')).toBe(`curl -i ${worker.url}/`)
+    expect(await page.evaluate(`document.getElementById('counts').hidden`)).toBe(true)
+    expect(await violationsOf(page)).toEqual([])
+    stats = statsAt(Date.now())
+    await waitUntil(page, `!document.getElementById('counts').hidden`)
+    expect(await page.evaluate(`document.getElementById('first').hidden`)).toBe(true)
+    expect(mistakes).toEqual([])
+  })
+
+  test('A filter by policy and by client holds for the refusals, the clients, the chart and the table.', async () => {
+    const { page } = await open()
+    await click(page, 'Clients login')
+    expect((await rowsOf(page, '#now')).map(([name]) => name)).toEqual(['login'])
+    expect((await rowsOf(page, '#offenders')).map(([name]) => name)).toEqual(['x5f1zAAAAAAAAAAA'])
+    expect((await rowsOf(page, '#requests')).map(([name]) => name)).toEqual(['login'])
+    await page.select('#view-policy', 'all policies')
+    await page.type('#view-client', '3Q2')
+    expect((await rowsOf(page, '#offenders')).map(([name]) => name)).toEqual(['3q2-7wAAAAAAAAAA'])
+    await page.type('#view-client', 'none')
+    expect(await textOf(page, '#offenders-none')).toBe('No client matches.')
+  })
+
+  test('A longer range shows what the command has seen, and a week only with a sink that keeps it.', async () => {
+    const { page, mistakes } = await open()
+    expect(await textOf(page, '#ranges')).toMatch(/10 min\s*1 h\s*24 h$/)
+    await page.click('#ranges [value=hour]')
+    await waitUntil(page, `/last 1 h/.test(document.getElementById('chart').ariaLabel)`)
+    expect(await page.evaluate(`document.getElementById('chart').ariaLabel`)).toMatch(
+      /^Requests in the last 1 h: [\d,]+, of which .* refused. Most in 1 min: /,
+    )
+    expect(await textOf(page, '#history-note')).toMatch(
+      /^Since .*: this command keeps what it has seen/,
+    )
+    expect(mistakes).toEqual([])
+  })
+
+  test('A paused page does not change until it is live again.', async () => {
+    const { page } = await open()
+    await page.click('#live')
+    expect(await textOf(page, '#live')).toBe('Paused')
+    const calls = worker.calls.length
+    stats = statsAt(Date.now())
+    stats.total.offenders = []
+    await new Promise((resolve) => setTimeout(resolve, 2_500))
+    expect(worker.calls).toHaveLength(calls)
+    expect(await rowsOf(page, '#offenders')).toHaveLength(2)
+    await page.click('#live')
+    await waitUntil(page, `document.querySelectorAll('#offenders tr').length === 0`)
+  })
+
+  test('10⁹ requests of a million clients fit on a phone and on a screen: no label is cut, and no column is hidden.', async () => {
+    stats.total.series = stats.total.series.map((one) => ({ ...one, decisions: 1e9 }))
+    stats.slots = stats.slots.map((slot) => ({
+      ...slot,
+      series: slot.series.map((one) => ({ ...one, decisions: 1e9 })),
+    }))
+    stats.total.offenders = Array.from({ length: 8_192 }, (_, n) => ({
+      policy: 'per-ip',
+      subject: `ip=2001:db8:${n.toString(16)}:ffff:ffff:ffff:ffff:ffff`,
+      refusals: 1e9 - n,
+      error: 1e6,
+    }))
+    bans = {
+      'per-ip': {
+        bans: Array.from({ length: 100 }, (_, n) => ({
+          subject: `${n}`.padStart(16, 'x'),
+          bannedForMs: 5e6,
+        })),
+        total: 1e6,
+      },
+    }
+    const { page, mistakes } = await open()
+    for (const width of [390, 768, 1440]) {
+      await page.setViewport({ width, height: 900 })
+      const cut = await page.evaluate(`({
+        page: document.documentElement.scrollWidth - innerWidth,
+        tables: [...document.querySelectorAll('table')]
+          .filter((one) => one.parentElement.scrollWidth > one.parentElement.clientWidth + 1).length,
+      })`)
+      expect([width, cut]).toEqual([width, { page: 0, tables: 0 }])
+    }
+    expect(await rowsOf(page, '#offenders')).toHaveLength(10)
+    expect((await pairsOf(page, '#figures'))['requests, last minute']).toBe('10B')
+    expect(mistakes).toEqual([])
   })
 })
 

@@ -49,8 +49,11 @@ test.each([
   ['cannot be read', undefined, { circuit: 'open', fallbacks: 1 }],
 ])('If the counts of all isolates %s, the page gets the right ones.', async (_, all, shown) => {
   worker.answer = () => ({ body: { circuit: 'open', fallbacks: 1 } })
-  const allCounts = async () => all as AllCounts | undefined
-  const own = { url: worker.url, token: () => FAKE_TOKEN, port: 0, allCounts }
+  const analytics = {
+    counts: async () => all as AllCounts | undefined,
+    history: async () => undefined,
+  }
+  const own = { url: worker.url, token: () => FAKE_TOKEN, port: 0, analytics }
   const other = await startDashboard(own)
   try {
     const headers = { Cookie: await openSession(other) }
@@ -142,9 +145,15 @@ describe('the calls of the dashboard', () => {
   test.each([
     ['POST', '/_sluice/v1/decide'],
     ['POST', '/_sluice/v1/refund'],
-    ['POST', '/_sluice/v1/policies/login/reset'],
     ['GET', '/_sluice/v1/policies/login/ban'],
-    ['DELETE', '/_sluice/v1/policies/login/keys/x/limit'],
+    ['DELETE', '/_sluice/v1/policies/login/keys'],
+    ['PUT', '/_sluice/v1/policies/login/reset'],
+    ['PUT', '/_sluice/v1/policies/login/keys/../limit'],
+    ['PUT', '/_sluice/v1/policies/login/keys/a/b/limit'],
+    ['GET', '/_sluice/v1/policies/login/keys/x/limit'],
+    ['GET', '/history'],
+    ['GET', '/history?range=year'],
+    ['POST', '/history?range=day'],
     ['GET', '/_sluice/v1/policies/../keys'],
     ['GET', '/_sluice/v1/policies/login/bans?after=1'],
     ['POST', '/_sluice/v1/policies/login/bans'],

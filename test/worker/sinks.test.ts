@@ -41,7 +41,7 @@ test('Both sinks send the counts, and the dashboard reads them back.', async () 
   const { writeDataPoint } = engine.startInvocation()
   for (const point of points) writeDataPoint(point)
   const problems: string[] = []
-  const read = analyticsReader(engine.env, (text) => problems.push(text), engine.fetcher)!
+  const read = analyticsReader(engine.env, (text) => problems.push(text), engine.fetcher)!.counts
   const { series, offenders, store } = (await read())!.total
   expect(problems).toEqual([])
   expect({ series, offenders, store }).toMatchObject({

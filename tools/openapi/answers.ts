@@ -14,6 +14,20 @@ import type { OverrideList } from '../../src/features/overrides/endpoints.ts'
 type Same<A, B> = [A, B] extends [B, A] ? true : false
 const same = <_T extends true>() => {}
 
+const storeErrors = [
+  'not-configured',
+  'timeout',
+  'unreachable',
+  'unauthorized',
+  'over-quota',
+  'database-full',
+  'bad-reply',
+  'redis-error',
+  'circuit-open',
+  'idempotency-conflict',
+  'internal',
+] as const
+
 const ms = v.pipe(v.number(), v.integer())
 const units = v.pipe(v.number(), v.integer())
 const described = <S extends v.GenericSchema>(schema: S, description: string) =>
@@ -278,6 +292,12 @@ export const stats = v.object({
   ),
   openSince: v.exactOptional(
     described(v.number(), 'When the circuit opened. Absent while it is closed.'),
+  ),
+  failure: v.exactOptional(
+    described(
+      v.picklist(storeErrors),
+      'Why the latest call failed. Absent while the circuit is closed.',
+    ),
   ),
   answeredAt: v.exactOptional(
     described(

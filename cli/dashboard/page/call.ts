@@ -1,4 +1,5 @@
 import type { About } from '../about.ts'
+import type { History, Range } from '../ranges.ts'
 
 /** A call that has no usable answer. The message is for the user. */
 export class CallError extends Error {
@@ -18,8 +19,11 @@ interface Problem {
 }
 
 /** Calls the decision API of the Worker, through the local server. */
-export const call = <T>(path: string, body?: object): Promise<T> =>
-  send(`/_sluice/v1/${path}`, body)
+export const call = <T>(path: string, body?: object, method?: 'PUT' | 'DELETE'): Promise<T> =>
+  send(`/_sluice/v1/${path}`, body, method)
+
+/** The counts of a longer range. */
+export const historyOf = (range: Range): Promise<History> => send(`/history?range=${range}`)
 
 /** Exchanges the secret in the fragment of the address for a cookie, and removes it from the address. */
 export async function openSession(): Promise<void> {
@@ -32,9 +36,10 @@ export async function openSession(): Promise<void> {
 
 export const about = (): Promise<About> => send('/about')
 
-async function send<T>(path: string, body?: object): Promise<T> {
+async function send<T>(path: string, body?: object, method = body ? 'POST' : 'GET'): Promise<T> {
   const response = await fetch(path, {
-    ...(body && { method: 'POST', body: JSON.stringify(body) }),
+    method,
+    ...(body && { body: JSON.stringify(body) }),
     headers: { 'Content-Type': 'application/json' },
     signal: AbortSignal.timeout(15_000),
   }).catch(() => {

@@ -16,23 +16,41 @@ export function element<K extends keyof HTMLElementTagNameMap>(
   return made
 }
 
+export function button(text: string, of: string, onClick: () => unknown): HTMLButtonElement {
+  const made = element('button', text)
+  made.type = 'button'
+  made.setAttribute('aria-label', `${text} ${of}`)
+  made.addEventListener('click', onClick)
+  return made
+}
+
 interface RowsOf<T> {
   key(item: T): string
   /** The first text is the heading of the row. */
   cells(item: T): string[]
+  /** The length of the bar behind the row, from 0 to 1. */
+  share?(item: T): number
   /** The contents of a last cell, made once. */
   actions?(item: T): Node[]
 }
 
 /** Shows a list as rows. A row keeps its elements while its key stays, so that an update takes neither focus nor selection away. */
-export function showRows<T>(body: HTMLElement, items: T[], { key, cells, actions }: RowsOf<T>) {
+export function showRows<T>(
+  body: HTMLElement,
+  items: T[],
+  { key, cells, share, actions }: RowsOf<T>,
+) {
+  const titles = [...body.closest('table')!.tHead!.rows[0]!.cells].map((cell) => cell.textContent)
   const before = new Map([...body.children].map((row) => [(row as HTMLElement).dataset.key, row]))
   const rows = items.map((item) => {
     const texts = cells(item)
-    const row = before.get(key(item)) ?? newRow(key(item), texts, actions?.(item))
+    const row = before.get(key(item)) ?? newRow(key(item), titles, texts.length, actions?.(item))
     texts.forEach((text, index) => {
-      setText(row.children[index]!, text)
+      const cell = row.children[index] as HTMLElement
+      setText(cell, text)
+      cell.classList.toggle('zero', text === '0')
     })
+    if (share) (row as HTMLElement).style.setProperty('--share', `${100 * share(item)}%`)
     return row
   })
   const isSame = rows.length === before.size && rows.every((row, n) => row === body.children[n])
@@ -42,10 +60,14 @@ export function showRows<T>(body: HTMLElement, items: T[], { key, cells, actions
   if (body.contains(focused)) focused!.focus({ preventScroll: true }) // a moved element loses the focus
 }
 
-function newRow(key: string, texts: string[], actions?: Node[]): HTMLElement {
+function newRow(key: string, titles: string[], count: number, actions?: Node[]): HTMLElement {
   const row = element('tr')
   row.dataset.key = key
-  row.append(...texts.map((_, index) => element(index === 0 ? 'th' : 'td')))
+  for (let index = 0; index < count; index += 1) {
+    const cell = element(index === 0 ? 'th' : 'td')
+    cell.dataset.title = titles[index]!
+    row.append(cell)
+  }
   ;(row.firstChild as HTMLTableCellElement).scope = 'row'
   if (actions) {
     const cell = element('td')

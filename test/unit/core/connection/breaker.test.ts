@@ -80,7 +80,7 @@ describe('the breaker', () => {
     expect(store.health()).toEqual({ answeredAt })
     now += 5_000
     await open()
-    const opened = { answeredAt, openSince: now }
+    const opened = { answeredAt, openSince: now, failure: 'timeout' }
     expect(store.health()).toEqual(opened)
     now += 1_000
     expect(store.health()).toEqual(opened) // the next call is a trial call
