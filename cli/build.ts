@@ -4,9 +4,11 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import type { ConfigOptions } from '../src/core/config/options.ts'
 import { moduleOf, neededBy, type Source } from './build/module.ts'
+import { partsOf } from './build/stats.ts'
 import type { Call } from './call.ts'
 import { checkPolicies } from './check/policies.ts'
 import { runChecks } from './check/run.ts'
+import { table } from './dev/banner.ts'
 import { readOptions } from './options.ts'
 import { type FoundHost, hostOf, hosts } from './project/hosts.ts'
 import { CONFIG_FILE, loadConfig } from './project/load-config.ts'
@@ -23,6 +25,7 @@ configuration, from that module: a bundle with it has no parser, and starts fast
   --config FILE  the configuration (default sluice.config.ts)
   --out FILE     the module (default sluice.built.ts beside it)
   --check        write nothing: exit with 1 if the module is not that of the configuration
+  --stats        print what the Worker consists of, in KiB: minified and compressed
   --help         show this text
 
 Exits with 1 if the configuration has mistakes.`
@@ -69,17 +72,13 @@ export async function staleness(
     : `${basename(out)} is not the module of ${basename(config)} any more. ${RUN}`
 }
 
-/** Writes the module of a configuration that is valid. Returns the names of its features. */
-export async function writeBuilt(
-  config: string,
-  host: FoundHost,
-  out = builtFileOf(config),
-): Promise<string[]> {
+/** Writes the module of a configuration that is valid. Returns what it is made of, and the names of its features. */
+export async function writeBuilt(config: string, host: FoundHost, out = builtFileOf(config)) {
   const source = await sourceOf(config, out, host)
   const text = moduleOf(source)
   // An equal file keeps its time, so that a bundler that watches it does not start again.
   if ((await readFile(out, 'utf8').catch(() => '')) !== text) await writeFile(out, text)
-  return neededBy(source.config)
+  return { source, needed: neededBy(source.config) }
 }
 
 export async function main(args: string[], call: Call): Promise<void> {
@@ -89,6 +88,7 @@ export async function main(args: string[], call: Call): Promise<void> {
       config: { type: 'string', default: CONFIG_FILE },
       out: { type: 'string' },
       check: { type: 'boolean' },
+      stats: { type: 'boolean' },
     },
     usage(call.title),
     call,
@@ -108,6 +108,10 @@ export async function main(args: string[], call: Call): Promise<void> {
     return
   }
   if (options.check) return
-  const needed = await writeBuilt(config, host, out)
+  const { needed, source } = await writeBuilt(config, host, out)
   console.log(`${out}: ${needed.length === 0 ? 'no features' : needed.join(', ')}`)
+  if (!options.stats) return
+  const parts = await partsOf(source, resolve(out), wrangler, host.key)
+  const rows = parts.map(([name, bytes]) => [name, (bytes / 1024).toFixed(1).padStart(5)])
+  console.log(`\n${table([['part', 'KiB, gzip'], ...rows])}`)
 }

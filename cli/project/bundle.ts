@@ -40,13 +40,20 @@ interface Building extends Additions {
 }
 
 /**
- * Bundles the Worker of a project as `wrangler deploy` does, without minifying it.
+ * Bundles the Worker of a project as `wrangler deploy` does.
  * @throws Error with the file, line and column of the first error
  */
 export async function bundle(
   project: string,
-  { main, rules, compatibilityFlags, define, alias }: WranglerConfig,
+  {
+    main,
+    rules,
+    compatibilityFlags,
+    define,
+    alias,
+  }: Pick<WranglerConfig, 'main' | 'rules' | 'compatibilityFlags' | 'define' | 'alias'>,
   additions: Building = {},
+  { minify = false, plugins = [] }: { minify?: boolean; plugins?: Plugin[] } = {},
 ): Promise<Bundle> {
   const esbuild = esbuildOf(project)
   if (!esbuild) throw missingWrangler(project)
@@ -61,7 +68,8 @@ export async function bundle(
     external: ['cloudflare:*', 'node:*'],
     alias: { ...Object.fromEntries(nodeModules.map((name) => [name, `node:${name}`])), ...alias },
     define,
-    plugins: [adding(additions, main)],
+    minify,
+    plugins: [adding(additions, main), ...plugins],
   })
   const inputs = Object.keys(metafile.inputs).filter((file) => !file.startsWith(`${ADDED}:`))
   const files = inputs.map((file) => join(project, file))
@@ -70,6 +78,12 @@ export async function bundle(
 }
 
 const ADDED = 'added'
+
+/** A plugin of esbuild, as far as Sluice uses it. */
+export interface Plugin {
+  name: string
+  setup(build: PluginBuild): void
+}
 
 type Import = Record<'path' | 'importer' | 'resolveDir' | 'namespace' | 'kind', string>
 
@@ -90,9 +104,9 @@ interface PluginBuild {
  * A plugin of esbuild that adds to the default export of sluice.config.ts and of sluice.built.ts, and the class of objects to the exports
  * of the Worker.
  */
-const adding = ({ observe, objects, built }: Building, main: string) => ({
+const adding = ({ observe, objects, built }: Building, main: string): Plugin => ({
   name: ADDED,
-  setup(build: PluginBuild) {
+  setup(build) {
     build.onResolve(
       { filter: /\bsluice\.(config|built)(\.[jt]s)?$/ },
       async ({ path, namespace, ...from }) => {

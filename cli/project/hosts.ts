@@ -48,6 +48,7 @@ export const hosts = {
 
 /** A host, and what shows it. */
 export interface FoundHost extends Host {
+  key: keyof typeof hosts
   /** A sentence for the user. */
   sentence: string
   /** A file that imports the module of `sluice build`. */
@@ -85,12 +86,12 @@ export async function hostOf(
       const [name, call] = callIn(files.get(path)!) ?? []
       if (!name) continue
       const sentence = `Judged as ${hosts[name].name}: ${relative(root, path)} calls ${call}.`
-      return { ...hosts[name], sentence, builtIn }
+      return { ...hosts[name], key: name, sentence, builtIn }
     }
     importers = importersOf(new Set(importers), files).filter((path) => !seen.has(path))
     for (const path of importers) seen.add(path)
   }
-  return { ...hosts.gateway, sentence: BY_DEFAULT, builtIn }
+  return { ...hosts.gateway, key: 'gateway', sentence: BY_DEFAULT, builtIn }
 }
 
 const BY_DEFAULT =

@@ -2,11 +2,14 @@
 import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
 import * as fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
 import { expressionOf, moduleOf, neededBy } from '../../cli/build/module.ts'
 import { builtFileOf, main } from '../../cli/build.ts'
+import { hosts } from '../../cli/project/hosts.ts'
 import {
   built,
   compared,
@@ -18,13 +21,15 @@ import {
 import { rateLimitProxy } from '../../src/built/next.ts'
 import { fastifyRateLimiter, rateLimiter } from '../../src/built/node.ts'
 import { parse as parseDocument } from '../../src/built/parser.ts'
+import { type ConfigError, messageOf } from '../../src/core/base/errors.ts'
 import type { ConfigOptions, PolicyOptions } from '../../src/core/config/options.ts'
+import { owners, settingOwners } from '../../src/core/config/owners.ts'
 import { type Config, parseConfig } from '../../src/core/config/parse.ts'
 import { bodies } from '../../src/features/bodies/index.ts'
 import * as features from '../../src/features/compile.ts'
 import { defaultFields } from '../../src/features/defaults.ts'
 import { jwt } from '../../src/features/jwt/index.ts'
-import { drawConfig } from '../../tools/differential/configs.ts'
+import { type Drawn, drawConfig } from '../../tools/differential/configs.ts'
 import { drawFrom } from '../../tools/differential/draw.ts'
 
 const parse = (options: ConfigOptions) => parseConfig(options, defaultFields)
@@ -52,15 +57,20 @@ const withoutSets = ({ headers, ...config }: Config) => ({
   headers: headers.map((set) => (typeof set === 'string' ? set : set.names)),
 })
 
-test('The module of a random configuration has its normal form, with the same functions.', () => {
+/** A random configuration, which may be invalid. */
+function drawnFrom(seed: number): Drawn {
+  let state = seed
+  const random = () => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0
+    return state / 2 ** 32
+  }
+  return drawConfig(drawFrom(random), { has: () => true, isByDefault: () => true })
+}
+
+test('The module of a random configuration has its normal form, with the same functions, and the features that its fields need.', () => {
   let valid = 0
   const claim = fc.property(fc.integer({ min: 0, max: 2 ** 31 }), (seed) => {
-    let state = seed
-    const random = () => {
-      state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0
-      return state / 2 ** 32
-    }
-    const drawn = drawConfig(drawFrom(random), { has: () => true, isByDefault: () => true })
+    const drawn = drawnFrom(seed)
     const options = {
       ...drawn.config,
       use: [bodies(), jwt({ secret: 'JWT_SECRET' })],
@@ -74,15 +84,40 @@ test('The module of a random configuration has its normal form, with the same fu
     valid += 1
     const made = evaluated(config, options)
     expect(lean(withoutSets(made))).toEqual(lean(withoutSets(config)))
+    expect(neededBy(config)).toEqual(neededFor(drawn.config))
   })
   fc.assert(claim, { numRuns: 300 })
   expect(valid).toBeGreaterThan(50)
 })
 
-describe('A field brings its feature:', () => {
+/** The features that the fields of drawn options need, field by field. */
+function neededFor({ policies, refusal, clientAddress, shield, live }: Drawn['config']): string[] {
+  const has = (field: string) => policies.some((one) => one[field] !== undefined)
+  const counts = (algorithm: string) => policies.some((one) => one.algorithm === algorithm)
+  const isData = (value: unknown) => value !== undefined && typeof value !== 'function'
+  const needs = {
+    bans: has('penalty'),
+    concurrency: counts('concurrency'),
+    distinct: has('distinct'),
+    leases: has('lease'),
+    live: live !== undefined,
+    overrides: has('overrides'),
+    plans: has('plan') || has('limits'),
+    proxies: /"trustedProxies":\[[^\]]*"(private|cloudflare)"/.test(JSON.stringify(clientAddress)),
+    refusals: [refusal, ...policies.map((one) => one.refusal)].some(isData),
+    shield: shield !== undefined,
+    slidingLog: counts('sliding-log'),
+    turns: policies.some(({ wait, mode }) => wait !== undefined && mode !== 'shadow'),
+  }
+  // A live document may have any field of a policy.
+  const isAny = (name: string) => live !== undefined && !['proxies', 'shield'].includes(name)
+  return Object.entries(needs).flatMap(([name, isNeeded]) => (isNeeded || isAny(name) ? name : []))
+}
+
+describe('A field brings its feature, and no other module of a feature:', () => {
   const base = { name: 'a', limit: 5, window: '1m' } as const
   const policy = (field: Partial<PolicyOptions>) => ({ policies: [{ ...base, ...field }] })
-  test.each<[string, ConfigOptions, string[]]>([
+  const rows: [string, ConfigOptions, string[]][] = [
     ['none', policy({}), []],
     ['penalty', policy({ penalty: 'manual' }), ['bans']],
     ['algorithm: concurrency', policy({ algorithm: 'concurrency' }), ['concurrency']],
@@ -90,11 +125,20 @@ describe('A field brings its feature:', () => {
     ['distinct', policy({ distinct: 'header:x-user' }), ['distinct']],
     ['lease', policy({ lease: { max: 5, ttl: '1s' } }), ['leases']],
     ['overrides', policy({ overrides: true }), ['overrides']],
-    ['plan', policy({ plan: 'header:x-plan', limits: { pro: 9 } }), ['plans']],
+    ['limits', policy({ plan: 'header:x-plan', limits: { pro: 9 } }), ['plans']],
+    [
+      'tables',
+      {
+        ...policy({ plan: { table: 'customers', key: 'header:x-user' }, limits: { pro: 9 } }),
+        tables: { customers: { u1: 'pro' } },
+      },
+      ['plans'],
+    ],
     ['wait', policy({ wait: '1s' }), ['turns']],
     ['refusal of a policy', policy({ refusal: { status: 420 } }), ['refusals']],
     ['refusal', { ...policy({}), refusal: { status: 420 } }, ['refusals']],
     ['refusal as a function', policy({ refusal: () => new Response() }), []],
+    ['headers', { ...policy({}), headers: 'github' }, ['headerSets']],
     [
       'trustedProxies',
       {
@@ -109,12 +153,66 @@ describe('A field brings its feature:', () => {
       ['shield'],
     ],
     [
-      'live, whose documents may have any field,',
+      'live',
       { ...policy({}), live: { from: 'redis' } },
       Object.keys(features).filter((name) => !['proxies', 'shield'].includes(name)),
     ],
-  ])('%s.', (_, options, expected) => {
-    expect(neededBy(parse(options)).sort()).toEqual([...expected].sort())
+  ]
+
+  const root = fileURLToPath(new URL('../..', import.meta.url))
+  const kebab = (name: string) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+  /** The folders of features whose code is in the bundle of a middleware, without what is imported later. */
+  async function featuresIn(options: ConfigOptions): Promise<string[]> {
+    const contents = moduleOf({ config: parse(options), options, from: './none.ts', fits: [] })
+    const { metafile } = await build({
+      stdin: {
+        contents:
+          "import config, { rateLimiter } from 'module'; export default rateLimiter(config)",
+        resolveDir: root,
+      },
+      ...{ bundle: true, format: 'esm', write: false, metafile: true },
+      define: { 'process.env.NODE_ENV': '"production"' },
+      absWorkingDir: root,
+      plugins: [
+        {
+          name: 'module',
+          setup(build) {
+            build.onResolve({ filter: /^module$/ }, () => ({ path: 'module', namespace: 'built' }))
+            build.onLoad({ filter: /.*/, namespace: 'built' }, () => ({
+              contents,
+              resolveDir: root,
+            }))
+            build.onResolve({ filter: /^sluice\/built$/ }, () => ({
+              path: join(root, 'src/built/built.ts'),
+              sideEffects: false,
+            }))
+            build.onResolve({ filter: /none|parser$/ }, ({ path }) => ({ path, external: true }))
+          },
+        },
+      ],
+    })
+    const [output] = Object.values(metafile!.outputs)
+    const names = Object.entries(output!.inputs).flatMap(([file, { bytesInOutput }]) => {
+      const [, name] = /^src\/features\/([^/]+)\//.exec(file) ?? []
+      return name && bytesInOutput > 0 ? [name] : []
+    })
+    return [...new Set(names)].sort()
+  }
+
+  test.each(rows)('%s.', async (_, options, expected) => {
+    const named = expected.filter((name) => name !== 'headerSets')
+    expect(neededBy(parse(options)).sort()).toEqual([...named].sort())
+    expect(await featuresIn(options)).toEqual(expected.map(kebab).sort())
+  })
+
+  test('The rows have each field of a feature.', () => {
+    const fields = Object.keys({ ...owners, ...settingOwners })
+    const has = (field: string) =>
+      rows.some(([, options]) => field in options || field in options.policies[0]!)
+    expect(fields.filter((field) => !has(field))).toEqual([])
+    expect(new Set(rows.flatMap(([, , needed]) => needed))).toEqual(
+      new Set([...Object.keys(features), 'headerSets']),
+    )
   })
 })
 
@@ -312,10 +410,70 @@ describe('In a project', () => {
       expect(await readFile(builtFileOf(config), 'utf8')).toBe(text)
     }))
 
-  test('a configuration with a mistake is not written.', () =>
+  test('an import of a module that does not exist names the command.', () =>
     building(async (run, config) => {
-      await writeFile(config, written(0))
-      expect(await run(config)).toBe(1)
-      expect(existsSync(builtFileOf(config))).toBe(false)
+      await writeFile(config, written(5))
+      const code = `import config, { rateLimiter } from './sluice.built.ts'\nrateLimiter(config)`
+      await writeFile(join(dirname(config), 'app.ts'), code)
+      expect(await run(config, '--check')).toBe(1)
+      expect(console.error).toHaveBeenLastCalledWith(
+        'app.ts imports sluice.built.ts, which does not exist. Run: npx sluice build',
+      )
     }))
+
+  test('a configuration that is a function names what it must be.', () =>
+    building(async (run, config) => {
+      await writeFile(config, 'export default (env) => ({ policies: [] })')
+      expect(await run(config)).toBe(1)
+      expect(vi.mocked(console.log).mock.lastCall?.[0]).toContain(
+        'expected an object, got function',
+      )
+    }))
+
+  test('a random invalid configuration is not written, and its problems are those that its host reports.', () =>
+    building(async (run, config) => {
+      const app = join(dirname(config), 'app.ts')
+      const calls: [host: keyof typeof hosts, code: string][] = [
+        ['gateway', ''],
+        ['node', "import { rateLimiter } from 'sluice/built/node'\nrateLimiter(config)"],
+        ['next', "import { rateLimitProxy } from 'sluice/built/next'\nrateLimitProxy(config)"],
+      ]
+      let invalid = 0
+      const claim = fc.asyncProperty(
+        fc.integer({ min: 0, max: 2 ** 31 }),
+        fc.constantFrom(...calls),
+        fc.constantFrom<unknown>(undefined, null, -1, 'x', [], {}),
+        async (seed, [host, code], wrong) => {
+          const { config: drawn } = drawnFrom(seed)
+          const options = JSON.parse(JSON.stringify(drawn))
+          const of = [options, ...options.policies][seed % (options.policies.length + 1)]
+          const fields = Object.keys(of)
+          of[fields[seed % fields.length]!] = wrong
+          const problems = problemsFor(host, options)
+          if (problems.length === 0) return
+          invalid += 1
+          await writeFile(app, `import config from './sluice.built.ts'\n${code}`)
+          await writeFile(config, `export default ${JSON.stringify(options)}`)
+          vi.mocked(console.log).mockClear()
+          expect(await run(config)).toBe(1)
+          const [[printed]] = vi.mocked(console.log).mock.calls as [[string]]
+          const found = [...printed.matchAll(/^invalid {2}(.*)$/gm)].map(([, line]) => line!)
+          expect(found.sort()).toEqual(problems)
+          expect(existsSync(builtFileOf(config))).toBe(false)
+        },
+      )
+      await fc.assert(claim, { numRuns: 25 })
+      expect(invalid).toBeGreaterThan(10)
+    }))
+
+  /** The problems that a host reports when it starts. */
+  function problemsFor(host: keyof typeof hosts, options: object): string[] {
+    try {
+      hosts[host].parse(structuredClone(options))
+      return []
+    } catch (error) {
+      const { problems } = error as ConfigError
+      return problems.map((one) => `${one.path}: ${messageOf({ ...one, hint: '' })}`).sort()
+    }
+  }
 })

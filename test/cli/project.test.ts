@@ -41,6 +41,37 @@ afterAll(() => project.remove())
 
 const path = (name: string) => join(project.folder, name)
 
+test('npx sluice build --stats prints what the Worker consists of, and the parts have the size of the whole.', async () => {
+  const more = `import { jitter } from 'sluice/features'\nconst penalty = 'manual'`
+  const text = config(2, more)
+    .replace("'fixed-window'", "'fixed-window', penalty")
+    .replace("'zone',", "'zone', use: [jitter('10%')],")
+  await project.write('sluice.config.ts', text)
+  const built = WORKER.replace(
+    /.*\n.*\n/,
+    "import config, { createGateway } from '../sluice.built'\n",
+  )
+  await project.write('app/worker.ts', `${built}console.log('mine')\n`)
+  const { code, stdout } = await sluice(['build', '--stats'])
+  await rm(path('sluice.built.ts'))
+  await project.write('app/worker.ts', WORKER)
+  expect(code).toBe(0)
+  const rows = [...stdout.matchAll(/^ {2}(\S.*?) {2,}(\d+\.\d)$/gm)]
+  const sizes = new Map(rows.map(([, name, size]) => [name!, Number(size)]))
+  expect([...sizes.keys()].sort()).toEqual([
+    'Sluice without features',
+    'all',
+    'bans',
+    'jitter()',
+    'your code, with its packages',
+  ])
+  const { all, ...parts } = Object.fromEntries(sizes)
+  const sum = Object.values(parts).reduce((total, size) => total + size, 0)
+  expect(sum).toBeCloseTo(all!, 0)
+  for (const size of Object.values(parts)) expect(size).toBeGreaterThan(0)
+  expect(sizes.get('bans')).toBeLessThan(sizes.get('Sluice without features')! / 10)
+}, 60_000)
+
 describe('npx sluice check', () => {
   test('A valid configuration passes all checks.', async () => {
     expect(await project.spawned(['check'])).toEqual({
