@@ -51,6 +51,16 @@ export const commands: Command[] = [
     run: async (args, call) => (await import('./dashboard.ts')).main(args, call),
   },
   {
+    name: 'docs',
+    about: 'print the documentation as Markdown',
+    run: async (args, call) => (await import('./docs.ts')).main(args, call),
+  },
+  {
+    name: 'help',
+    about: 'explain a finding, a log event, a field or a command',
+    run: async (args, call) => (await import('./docs.ts')).help(args, call),
+  },
+  {
     name: 'bridge',
     about: "serve Upstash's REST API from any Redis",
     run: async (args, { title, onUsageError }) =>

@@ -19,7 +19,8 @@ Exits with 0 on success, and with 1 after an error, a finding of check, or a mis
  */
 export async function run([name, ...args]: string[], file: string): Promise<void> {
   if (name === PROCESS) return void (await processes[args[0]!]!())
-  if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
+  const isHelp = name === 'help' && args.length === 0
+  if (name === undefined || name === '--help' || name === '-h' || isHelp) {
     return console.log(USAGE)
   }
   if (name === '--version' || name === '-v') return console.log(manifest.version)

@@ -14,7 +14,7 @@ export async function describeNamespace(options: unknown, file: string): Promise
   if (namespace) return namespace
   const environments = (await environmentsOf(file)).join(', ')
   return environments
-    ? `none; the environments of ${basename(file)} (${environments}) share counters if they use the same database: docs/reference/configuration.md#namespaces`
+    ? `none; the environments of ${basename(file)} (${environments}) share counters if they use the same database: npx sluice docs configuration#namespaces`
     : 'none'
 }
 

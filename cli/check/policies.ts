@@ -39,14 +39,12 @@ export async function checkPolicies(
   const findings = await findingsOf(file, wrangler, host)
   if (findings.length === 0) await describeExpectations(file, details, host)
   const lines = findings.map(({ code, path, message, hint }) => {
-    const more = [hint, code === 'invalid' ? '' : `docs/reference/linter.md#${code}`].filter(
-      Boolean,
-    )
+    const more = [hint, code === 'invalid' ? '' : `npx sluice help ${code}`].filter(Boolean)
     return `${code}  ${path}: ${message}${more.length > 0 ? `\n  ${more.join(' ')}` : ''}`
   })
   if (findings.some(({ code, path }) => code === 'invalid' && !/^expect\b/.test(path))) {
     lines.push(
-      'The configuration does not load until every invalid setting is fixed. docs/reference/configuration.md describes each field.',
+      'The configuration does not load until every invalid setting is fixed. npx sluice help NAME describes a field.',
     )
   }
   return lines.join('\n') || undefined

@@ -74,7 +74,7 @@ function nextApp(folder: string): App {
   return {
     files,
     missing: own
-      ? `To apply the policies, wrap the function of ${own}: docs/guides/nextjs.md, "Keep your own proxy function".`
+      ? `To apply the policies, wrap the function of ${own}: npx sluice docs nextjs#keep-your-own-proxy-function`
       : '',
   }
 }

@@ -144,7 +144,7 @@ export const appFiles = (
  */
 export const nodeConfig = (clientAddress: string): string =>
   config(
-    `  // 'socket' for clients that connect directly. Behind proxies: docs/guides/node.md.
+    `  // 'socket' for clients that connect directly. Behind proxies: npx sluice docs node.
   clientAddress: ${clientAddress},
 `,
     false,

@@ -48,9 +48,9 @@ describe('npm run check -- --policies', () => {
       stderr: '',
       stdout: `✗ policies
 login-fails-open  policies[0].onStoreError: "login" protects /login, and allows every attempt while Redis is unavailable.
-  Set onStoreError to 'deny' (503), or to 'local' (each isolate counts by itself). docs/reference/linter.md#login-fails-open
+  Set onStoreError to 'deny' (503), or to 'local' (each isolate counts by itself). npx sluice help login-fails-open
 unlikely-duration  policies[0].window: "login" has a window of 60 ms.
-  Write a unit, as in '10s'. A number without a unit is in milliseconds. docs/reference/linter.md#unlikely-duration
+  Write a unit, as in '10s'. A number without a unit is in milliseconds. npx sluice help unlikely-duration
 `,
     })
   })
@@ -72,7 +72,7 @@ invalid  policies[0].match.path: expected a path like "/login", "/users/:id" or 
   Write '/api/*': it covers every path below /api.
 invalid  polices: unknown field
   Did you mean policies?
-The configuration does not load until every invalid setting is fixed. docs/reference/configuration.md describes each field.
+The configuration does not load until every invalid setting is fixed. npx sluice help NAME describes a field.
 ${BY_DEFAULT}`,
     })
   })

@@ -39,7 +39,7 @@ A = "1"
 
   test('Without a namespace the check names the environments of wrangler.toml that may share counters.', async () => {
     expect(await namespaceOf(undefined, environments)).toBe(
-      'none; the environments of wrangler.toml (staging, production) share counters if they use the same database: docs/reference/configuration.md#namespaces',
+      'none; the environments of wrangler.toml (staging, production) share counters if they use the same database: npx sluice docs configuration#namespaces',
     )
   })
 })

@@ -87,7 +87,7 @@ describe('npx sluice check', () => {
       code: 1,
       stdout: `✗ policies
 invalid  policies[0].limit: expected a whole number of at least 1, got 0 (in "per-ip")
-The configuration does not load until every invalid setting is fixed. docs/reference/configuration.md describes each field.
+The configuration does not load until every invalid setting is fixed. npx sluice help NAME describes a field.
 ${JUDGED}`,
       stderr: '',
     })
@@ -116,7 +116,7 @@ ${JUDGED}`,
     expect(stdout).toBe(`✓ policies
 ✗ bindings
 shield.limit: 100 here, but limit = 50 in wrangler.jsonc
-✓ namespace (none; the environments of wrangler.jsonc (staging) share counters if they use the same database: docs/reference/configuration.md#namespaces)
+✓ namespace (none; the environments of wrangler.jsonc (staging) share counters if they use the same database: npx sluice docs configuration#namespaces)
 Judged as a gateway: no file imports it and calls rateLimiter, createSluice or rateLimitProxy.
 `)
   }, 120_000) // loads wrangler, which takes long on a busy machine

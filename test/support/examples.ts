@@ -5,10 +5,7 @@ import { entries, evaluate } from './entries.ts'
 import { type Block, blocksOf, pages } from './pages.ts'
 
 export const isConfig = ({ language, name, code }: Block) =>
-  language === 'ts' &&
-  name !== '' &&
-  code.includes('defineConfig(') &&
-  !/defineConfig.* from '(?!sluice)/.test(code) // that of Vite
+  language === 'ts' && name !== '' && code.includes('defineConfig(')
 
 /** The code of an example as a module with a default export, without imports. */
 export const exporting = (code: string) =>

@@ -23,8 +23,8 @@ each entry (attw), the size of each entry, and the public API against test/packa
 
 const report = fileURLToPath(new URL('../../test/package/api.md', import.meta.url))
 
-/** The most bytes that an installation downloads of this package. */
-const MAX_TARBALL = 760 * 1024
+/** The most bytes that an installation downloads of this package: its code, and its documentation as Markdown. */
+const MAX_TARBALL = (760 + 190) * 1024
 
 const checkTarball = ({ length }: Uint8Array): string[] =>
   length <= MAX_TARBALL

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path/posix'
 import { readEntries } from './manifest.ts'
@@ -9,7 +9,13 @@ const root = new URL('../../', import.meta.url)
 const guard = new URL('packages/upstash-bridge/src/guard', root)
 
 /** Files of the package that are no modules. */
-const documents = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json', 'dist/openapi.json']
+const documents = [
+  ...['CHANGELOG.md', 'LICENSE', 'README.md', 'llms.txt', 'package.json', 'dist/openapi.json'],
+  // Without those for contributors, and without the playground, which is a page of the site.
+  ...readdirSync(new URL('docs', root), { recursive: true, encoding: 'utf8' })
+    .filter((name) => /^(?!architecture|playground|contribute).*\.md$/.test(name))
+    .map((name) => `docs/${name}`),
+]
 
 const IMPORT = /(?:from|import\(?) ?["'](\.{1,2}\/[\w./-]+)\.js["']/g
 
