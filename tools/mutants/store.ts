@@ -417,9 +417,15 @@ export const storeMutants: Mutant[] = [
     'batching',
   ),
   batching(
-    'holds a batch only after three lists',
-    'lists + before >= hold.lists',
-    'lists + before > hold.lists',
+    'waits for a list that left in another millisecond',
+    'latest?.leftAt === now && latest.call',
+    'latest?.call',
+    'batching',
+  ),
+  batching(
+    'waits for a list that has its reply',
+    ' && latest.call?.isOver === false',
+    '',
     'batching',
   ),
   batching(
@@ -432,18 +438,6 @@ export const storeMutants: Mutant[] = [
     'waits longer for the third list',
     'batch.entries.length > 1 ?',
     'batch.entries.length > 2 ?',
-    'batching',
-  ),
-  batching(
-    'forgets the lists of the period before',
-    'before: latest.period === period - 1 ? latest.lists : 0',
-    'before: 0',
-    'batching',
-  ),
-  batching(
-    'counts lists however long ago they have left',
-    'latest.period === period - 1 ? latest.lists : 0',
-    'latest.lists',
     'batching',
   ),
   batching(

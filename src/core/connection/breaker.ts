@@ -36,8 +36,6 @@ export interface Health {
 }
 
 export interface BegunCall {
-  /** When its caller stops waiting, ms since the epoch. */
-  until: number
   isOver: boolean
   end: (reply: unknown) => void
 }
@@ -95,7 +93,6 @@ export function createBreaker({ clock = systemClock, onOpen, onClose }: BreakerO
     if (deadline) deadline.at(deadlineMs, overdue)
     else timer = setTimeout(overdue, deadlineMs)
     const call: BegunCall = {
-      until,
       isOver: false,
       end(reply) {
         call.isOver = true

@@ -1,7 +1,6 @@
 /** The calls to one database, with a circuit breaker. Concurrent decisions of an isolate go in one call. */
 import { systemClock } from '../base/clock.ts'
 import { NOT_SENT, StoreError, type StoreErrorCode } from '../base/errors.ts'
-import { isCloudflare } from '../base/runtime.ts'
 import { withResolvers } from '../base/with-resolvers.ts'
 import { type BegunCall, type BreakerOptions, createBreaker, type Health } from './breaker.ts'
 import {
@@ -21,16 +20,6 @@ const MAX_ROWS = 32
 const MAX_LENGTH = 16_384
 /** The characters that a limit adds to a call, without its subject. */
 const ROW_LENGTH = 100
-/** When the lists that join a batch wait, and for how long. */
-export interface HoldRule {
-  /** A batch waits if at least this many lists have left in this and in the previous `periodMs`. */
-  lists: number
-  periodMs: number
-  /** How long it waits, ms. If no other list has joined it, it waits as long again: the second list saves the most. */
-  ms: number
-}
-/** The knee of the curve in docs/explanation/cost.md (`npx node tools/bench/holds.ts`). */
-export const HOLD: HoldRule = { lists: 2, periodMs: 4, ms: 1 }
 /** If a batch is open for longer, the request that opened it may have been killed, ms. */
 const MAX_OPEN_MS = 50
 /** A request is known to live this long after the deadline of its call, ms. */
@@ -39,10 +28,8 @@ const GONE_MS = 500
 export interface ConnectionOptions extends BreakerOptions {
   /** Defaults to true. */
   batching?: boolean
-  /** Runs a task after `ms`, for simulations. Defaults to a timer; for 0 ms to one turn of the event loop. */
+  /** Runs a task after `ms`, for simulations. Defaults to a timer. */
   later?: ((ms: number, task: () => void) => void) | undefined
-  /** For simulations. */
-  hold?: HoldRule | undefined
 }
 
 /** The lists of one caller. */
@@ -65,9 +52,9 @@ interface Batch extends Pick<Entry, 'limits' | 'length'> {
 }
 
 /**
- * A store that batches calls, behind a circuit breaker. With no call in flight, a list is sent at once. Otherwise it opens a batch for
- * the lists of one turn of the event loop, or of 1 ms if lists come fast (of 2 ms if no other list comes in the first). The lists of one
- * `decideEach` stay together.
+ * A store that batches calls, behind a circuit breaker. A list is sent at once, unless another one has left in the same millisecond and
+ * has no reply yet. Then it opens a batch, which leaves at the end of the millisecond; with no other list, at the end of the next one,
+ * because the second list saves the most. The lists of one `decideEach` stay together.
  *
  * The request that opens a batch sends it, under `waitUntil`: its own client may disconnect. So only calls with `waitUntil` join a
  * batch. Each other request of the batch only has its own promise, because on Workers a request must not await a promise of another
@@ -77,36 +64,20 @@ interface Batch extends Pick<Entry, 'limits' | 'length'> {
  */
 export function connect(
   store: Store,
-  {
-    batching = true,
-    clock = systemClock,
-    later: given,
-    hold = HOLD,
-    ...options
-  }: ConnectionOptions = {},
+  { batching = true, clock = systemClock, later: given, ...options }: ConnectionOptions = {},
 ): Store & { health(): Health } {
-  const later = given ?? inTurn
+  const later = given ?? soon
   const breaker = createBreaker({ clock, ...options })
   /** Batches that are not sent yet. */
   const open = new Set<Batch>()
-  /** The latest calls. A call of a cancelled request never ends, so each call counts only until its deadline. */
-  const calls = new Set<BegunCall>()
-  /** The lists that have left in the latest period with a call, and in the one before it. */
-  let latest = { period: 0, lists: 0, before: 0 }
+  /** The latest call, and when it has left, ms since the epoch. */
+  let latest: { call: BegunCall | undefined; leftAt: number } | undefined
 
-  /** Begins a call for which later lists wait. @returns `undefined` if the circuit is open */
+  /** Begins a call for which later lists of its millisecond wait. @returns `undefined` if the circuit is open */
   function begin(lists: StoreRequest[][], options: StoreOptions, now: number) {
-    latest = periodAt(now)
-    latest.lists += lists.length
     const call = breaker.begin(lists, options, now)
-    if (call) calls.add(call)
+    latest = { call, leftAt: now }
     return call
-  }
-
-  function periodAt(now: number) {
-    const period = Math.floor(now / hold.periodMs)
-    if (latest.period === period) return latest
-    return { period, lists: 0, before: latest.period === period - 1 ? latest.lists : 0 }
   }
 
   function join(
@@ -131,13 +102,10 @@ export function connect(
     const { limits, length } = entry
     const batch = { entries: [entry], limits, length, staleAt: now + MAX_OPEN_MS }
     open.add(batch)
-    const { lists, before } = periodAt(now)
-    const isFast = lists + before >= hold.lists
     const { promise, resolve } = withResolvers<void>()
     waitUntil(promise)
     const leave = () => resolve(send(batch))
-    if (!isFast) later(0, leave)
-    else later(hold.ms, () => (batch.entries.length > 1 ? leave() : later(hold.ms, leave)))
+    later(1, () => (batch.entries.length > 1 ? leave() : later(1, leave)))
   }
 
   async function send(batch: Batch): Promise<void> {
@@ -179,8 +147,7 @@ export function connect(
     const isShared = batching && waitUntil !== undefined && !idempotency && time === undefined
     if (isShared) {
       for (const batch of open) if (batch.staleAt <= now) waitUntil(send(batch))
-      for (const call of calls) if (call.isOver || call.until <= now) calls.delete(call)
-      if (calls.size > 0 || open.size > 0) {
+      if (open.size > 0 || (latest?.leftAt === now && latest.call?.isOver === false)) {
         const { promise, resolve } = withResolvers<StoreResult[]>()
         const until = now + deadlineMs
         const entry = { lists, ...sizeOf(lists), deadlineMs, until, onCall, answer: resolve }
@@ -266,15 +233,5 @@ function replyOf([result]: StoreResult[]): StoreReply {
   return result!
 }
 
-const { setImmediate } = globalThis as { setImmediate?: (task: () => void) => unknown }
-const inWorkers = isCloudflare()
-
-/**
- * Runs a task after at most `ms`. 0 ms is one turn of the event loop. On Workers a timer of 0 ms takes up to 1 ms, and one of 1 ms takes
- * 1 to 2 ms; in Node both take 1 ms.
- */
-function inTurn(ms: number, task: () => void): void {
-  if (ms === 0 && inWorkers) void new Response('').text().then(task)
-  else if (ms === 0 && setImmediate) setImmediate(task)
-  else setTimeout(task, ms - 1)
-}
+/** Runs a task after at most `ms`: a timer of Workers takes up to 1 ms longer, and in Node none takes less than 1 ms. */
+const soon = (ms: number, task: () => void) => void setTimeout(task, ms - 1)

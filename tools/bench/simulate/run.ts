@@ -4,7 +4,7 @@ import type { StoreError } from '../../../src/core/base/errors.ts'
 import type { Part } from '../../../src/core/base/part.ts'
 import type { PolicyOptions } from '../../../src/core/config/options.ts'
 import { parseConfig } from '../../../src/core/config/parse.ts'
-import { connect, type HoldRule } from '../../../src/core/connection/connection.ts'
+import { connect } from '../../../src/core/connection/connection.ts'
 import { withDeadline } from '../../../src/core/connection/deadline.ts'
 import { decideEach } from '../../../src/core/decide/decide.ts'
 import { createDenialCache } from '../../../src/core/decide/denial-cache.ts'
@@ -39,8 +39,6 @@ export interface Way {
   batching: boolean
   denialCache: boolean
   lease?: PolicyOptions['lease']
-  /** When batches wait. Defaults to the rule of the deployed code. */
-  hold?: HoldRule | undefined
 }
 
 export interface Simulated extends World {
@@ -66,8 +64,6 @@ export interface Simulated extends World {
 const TENANTS = 50
 const START = 1_800_000_000_000
 const WINDOW_MS = 1000
-/** Duration of a turn of the event loop of an isolate, in which other requests can join a batch. */
-const TURN_MS = 0.1
 
 /** One decision of a simulation. */
 export interface SimulatedDecision {
@@ -157,7 +153,7 @@ export const policiesOf = (rps: number): [PolicyOptions, PolicyOptions] => [
 
 function createIsolates(
   { isolates, colos, rps }: World,
-  { batching, denialCache, lease, hold }: Way,
+  { batching, denialCache, lease }: Way,
   database: Database,
   time: VirtualTime,
 ) {
@@ -173,7 +169,7 @@ function createIsolates(
   const nameSubject = ([part]: Part[]) => part![1]!
   // A timer of workerd fires at a whole millisecond.
   const later = (ms: number, task: () => void) =>
-    void time.at(ms ? Math.floor(time.now()) + ms : time.now() + TURN_MS, () => task())
+    void time.at(Math.floor(time.now()) + ms, () => task())
   // Nothing fails in the simulation, so a log line is an error.
   const log = (...line: unknown[]) => {
     throw new Error(line.join(' '))
@@ -186,7 +182,7 @@ function createIsolates(
       throw error
     }
     const fallback = { local: createLocalStore(), denialCache: cache, onStoreError, onRefund() {} }
-    const connection = connect(far, { batching: config.batching, later, hold, onOpen: log })
+    const connection = connect(far, { batching: config.batching, later, onOpen: log })
     const layered = stages.layer?.(connection) ?? connection
     const store = withFallback(withDeadline(layered), fallback)
     return { store, nameSubject, denialCache: cache, onStoreError }

@@ -104,29 +104,29 @@ const occupy = () => {
 /** Kills the request with this wait. */
 const kill = (index = 0) => waits.splice(index, 1)
 
-describe('a request with no call in flight', () => {
-  test('The request is sent at once, without waitUntil.', async () => {
+describe('a request that is sent at once', () => {
+  test('The request is sent without waitUntil.', async () => {
     const reply = ask('ann')
     expect([calls.map(({ names }) => names), waits, background]).toEqual([[['ann']], [], []])
     echo(calls[0]!)
     expect(await reply).toBe('ann')
-    void ask('bob')
-    expect([calls.length, waits]).toEqual([2, []])
   })
 
-  test('A call counts as in flight until its reply, its error or its deadline.', async () => {
-    void ask('ann', 1000)
-    void ask('bob', 1000)
-    expect([calls.length, waits.length]).toEqual([1, 1])
-    await turn()
-    echo(calls[0]!)
-    calls[1]!.fail(new StoreError('unreachable'))
+  test('A request waits for no other if none has left in its millisecond, or if that one has its reply.', async () => {
+    void ask('ann')
+    now += 1
+    void ask('bob')
+    now -= 1_000 // the clock was set back
+    void ask('eve')
+    expect([calls.length, waits]).toEqual([3, []])
+    echo(calls[2]!)
     await settled()
-    void ask('eve', 1000)
-    expect(calls).toHaveLength(3)
-    now += 1000 // the request may be cancelled
-    void ask('dan', 1000)
-    expect(calls).toHaveLength(4)
+    void ask('dan')
+    expect([calls.length, waits]).toEqual([4, []])
+    calls[3]!.fail(new StoreError('unreachable'))
+    await settled()
+    void ask('fay')
+    expect([calls.length, waits]).toEqual([5, []])
   })
 
   test('An error reaches its request.', async () => {
@@ -203,7 +203,7 @@ describe('a batch', () => {
     void ask('ann')
     void ask('bob')
     await turn()
-    expect(calls.map(({ names }) => names)).toEqual([['long'], ['ann', 'bob']])
+    expect(calls.map(({ names }) => names)).toEqual([['ann', 'bob'], ['long']])
   })
 })
 
@@ -338,7 +338,7 @@ describe('a killed request', () => {
 
   test('A request waits 50 ms for the one that opened its batch, and at most half of its deadline.', () => {
     for (const deadlineMs of [60, 120, 100, 80, 30]) void ask('ann', deadlineMs)
-    expect(waits.map(({ ms }) => ms)).toEqual([0, 50, 50, 40, 15])
+    expect(waits.map(({ ms }) => ms)).toEqual([1, 50, 50, 40, 15])
   })
 
   test('A later request sends a batch whose request was killed, and does not wait for it.', async () => {
@@ -420,56 +420,37 @@ test('No list is sent twice, and every request that is not killed gets its own r
   )
 })
 
-describe('batching of fast requests', () => {
-  /** How long a request waits for others after two lists have left, and `laterMs` have passed. */
-  const waitAfter = async (laterMs: number) => {
-    now = 8_000_000 // the first ms of a period
-    void ask('ann')
-    void ask('bob')
-    await turn()
-    now += laterMs
+describe('a request in whose millisecond another one has left', () => {
+  beforeEach(() => {
+    occupy()
     void ask('eve')
-    return waits.map(({ ms }) => ms)
-  }
+  })
 
-  test('If two lists have left within 4 ms, the next request waits 1 ms for others to join.', async () => {
-    expect(await waitAfter(0)).toEqual([1])
+  test('It waits for the end of the millisecond, and leaves with the requests that have joined it.', async () => {
+    expect(waits.map(({ ms }) => ms)).toEqual([1])
     void ask('dan')
+    await end(opening())
+    expect(calls.map(({ names }) => names)).toEqual([['eve', 'dan']])
+  })
+
+  test('Alone, it waits for the end of one more.', async () => {
+    await end(opening())
+    expect([calls.length, waits.map(({ ms }) => ms)]).toEqual([0, [1]])
+    await end(opening())
+    expect([calls.map(({ names }) => names), waits]).toEqual([[['eve']], []])
+  })
+
+  test('Requests of later milliseconds join it while it waits.', async () => {
+    now += 1
+    void ask('dan')
+    await end(opening())
+    expect(calls.map(({ names }) => names)).toEqual([['eve', 'dan']])
+  })
+
+  test('A batch leaves in a millisecond too, so a request of that one waits.', async () => {
     await turn()
-    expect(calls.map(({ names }) => names)).toEqual([['ann'], ['bob'], ['eve', 'dan']])
-  })
-
-  test('A request that nobody has joined within 1 ms waits for another one.', async () => {
-    await waitAfter(0)
-    await end(opening())
-    expect([calls.length, waits.map(({ ms }) => ms)]).toEqual([2, [1]])
-    await end(opening())
-    expect(calls.map(({ names }) => names)).toEqual([['ann'], ['bob'], ['eve']])
-  })
-
-  test('A batch of two leaves after 1 ms.', async () => {
-    await waitAfter(0)
     void ask('dan')
-    await end(opening())
-    expect(calls.at(-1)!.names).toEqual(['eve', 'dan'])
-  })
-
-  test.each([
-    [4, [1]],
-    [7, [1]],
-    [8, [0]],
-    [-1, [0]],
-  ])(
-    'After %i ms, a request waits for %j ms: lists of the period before count too, older ones do not.',
-    async (laterMs, expected) => {
-      expect(await waitAfter(laterMs)).toEqual(expected)
-    },
-  )
-
-  test('After one list, a request waits for one turn only.', () => {
-    void ask('ann')
-    void ask('bob')
-    expect(waits.map(({ ms }) => ms)).toEqual([0])
+    expect([calls.length, waits.map(({ ms }) => ms)]).toEqual([1, [1]])
   })
 })
 
@@ -524,7 +505,7 @@ test('The lists of a decideEach call stay together in a batch with other request
     ask('eve'),
     store.decideEach([list('fay', 20), list('gus', 20)], { deadlineMs, waitUntil }), // too many limits for the batch
   ]
-  for (const { end } of waits.splice(0)) end()
+  await turn()
   expect(calls.map(({ names }) => names)).toEqual([
     ['ann'],
     ['bob', 'cid', 'dot', 'eve'],
