@@ -1,10 +1,10 @@
 /** The options of `outbound()`, checked. */
 import * as v from 'valibot'
-import { ConfigError, type ConfigProblem } from '../core/base/errors.ts'
+import { ConfigError } from '../core/base/errors.ts'
 import type { ConfigOptions, PolicyOptions } from '../core/config/options.ts'
-import { type Config, parseConfig } from '../core/config/parse.ts'
-import { checked, problemAt } from '../core/config/schema/checked.ts'
+import { checked } from '../core/config/schema/checked.ts'
 import { type Input, object, timeout, whole } from '../core/config/schema/shapes.ts'
+import { createLimiter, type Limiter } from '../core/create.ts'
 import { operations } from '../core/decide/operate.ts'
 import type { Feature } from '../core/feature.ts'
 import { penalties } from '../features/bans/part.ts'
@@ -28,8 +28,6 @@ const ownFields = () => ({
    */
   maxWaiting: v.optional(whole(1, 100_000), 1_000),
 })
-const own = object(ownFields)
-
 /** A field of a policy with this value, whatever is written. */
 const fixed = <T>(value: T) =>
   v.pipe(
@@ -47,6 +45,7 @@ const featuresOf = ({ wait, maxWaiting }: { wait: number; maxWaiting: number }):
     fields: ({ algorithm }) => ({
       wait: fixed(algorithm === 'concurrency' ? undefined : wait),
     }),
+    check: checkKeys,
     compile: () => ({
       lua: [lines, penalties, operations],
       waiting: createWaiting(createRoom(maxWaiting)),
@@ -98,87 +97,63 @@ export interface OutboundOptions
 }
 
 export interface Parsed {
-  config: Config
-  /** The object that `config` was parsed from. */
-  source: object
-  /** The features that the limiter has besides those of `use`. */
-  byDefault: Feature[]
+  limiter: Limiter
   waitMs: number
   maxWaiting: number
 }
 
+const anything = v.optional(v.unknown())
+const outboundOptions = object(
+  () => ({
+    ...(Object.fromEntries(shared.map((name) => [name, anything])) as Record<
+      (typeof shared)[number],
+      typeof anything
+    >),
+    ...ownFields(),
+    ...{ env: anything, waitUntil: anything },
+  }),
+  // Fields that would have no effect.
+  ({ policies, use }, problem) => {
+    entriesOf(policies).forEach((policy, index) => {
+      for (const name of foreign) {
+        if (policy[name] === undefined) continue
+        problem(['policies', index, name], 'no value (outbound has no clients to refuse)')
+      }
+    })
+    entriesOf(use).forEach(({ name }, index) => {
+      if (unused.includes(name as string)) problem(['use', index], `no ${name}() with outbound`)
+    })
+  },
+)
+
+const entriesOf = (list: unknown): Record<string, unknown>[] =>
+  Array.isArray(list) ? list.map(Object) : []
+
 /** @throws {ConfigError} lists every problem */
 export function parseOptions(given: OutboundOptions): Parsed {
-  const { wait, maxWaiting, env: _, waitUntil: __, ...rest } = Object(given) as OutboundOptions
-  const { output, problems = [] } = checked(own, { wait, maxWaiting }, 'outbound')
-  const all = [...problems, ...foreignFields(rest)]
-  if (all.length > 0 || !output) throw new ConfigError(all)
-  const policies = Array.isArray(rest.policies)
-    ? rest.policies.map((policy) => ({ key: 'global' as const, ...policy }))
-    : rest.policies
+  const { output, problems } = checked(outboundOptions, given, 'outbound')
+  if (problems) throw new ConfigError(problems)
+  const { wait, maxWaiting, env: _, waitUntil: __, policies: written, ...rest } = output
+  const policies = Array.isArray(written)
+    ? written.map((policy) => ({ key: 'global', ...policy }))
+    : written
   // A call that may wait has time for a slow start of the process or of the connection.
-  const deadline = rest.deadline ?? Math.min(3_000, Math.max(300, output.wait))
-  const source = { ...rest, policies, deadline }
+  const deadline = rest.deadline ?? Math.min(3_000, Math.max(300, wait))
   const byDefault = featuresOf(output)
-  const config = parseConfig(source, byDefault)
-  const relations = keyProblems(config, source)
-  if (relations.length > 0) throw new ConfigError(relations)
-  return { config, source, byDefault, waitMs: output.wait, maxWaiting: output.maxWaiting }
-}
-
-/** Fields that would have no effect. */
-function foreignFields(rest: object): ConfigProblem[] {
-  const problems = Object.keys(rest)
-    .filter((name) => !shared.some((one) => one === name))
-    .map((name) =>
-      problemAt(
-        rest,
-        [name],
-        `one of the fields ${[...shared, 'wait', 'maxWaiting', 'env', 'waitUntil'].join(', ')}`,
-        'outbound',
-        true,
-      ),
-    )
-  const { policies } = rest as { policies?: unknown }
-  if (!Array.isArray(policies)) return problems
-  policies.forEach((policy, index) => {
-    for (const name of foreign) {
-      if (Object.hasOwn(Object(policy), name) && policy[name] !== undefined) {
-        problems.push(
-          problemAt(
-            rest,
-            ['policies', index, name],
-            'no value (outbound has no clients to refuse)',
-            'outbound',
-          ),
-        )
-      }
-    }
-  })
-  return problems
+  const limiter = createLimiter({ ...rest, policies, deadline }, { byDefault })
+  return { limiter, waitMs: wait, maxWaiting }
 }
 
 /** Each call stands in one line, so all policies have one key. */
-function keyProblems({ policies, use }: Config, source: object): ConfigProblem[] {
-  const problems: ConfigProblem[] = []
-  const add = (path: (string | number)[], expected: string) =>
-    problems.push(problemAt(source, path, expected, 'outbound'))
-  if (policies.length === 0) add(['policies'], 'at least one policy')
-  const [first] = policies
-  policies.forEach(({ key }, index) => {
-    if (JSON.stringify(key) === JSON.stringify(first!.key)) return
-    add(
-      ['policies', index, 'key'],
-      `the key of policies[0], because a call stands in one line. For another key write outbound(outbound(fetch, …), …)`,
-    )
+const checkKeys: NonNullable<Feature['check']> = ({ policies }, problem) => {
+  if (policies.length === 0) problem(['policies'], 'at least one policy')
+  policies.forEach((policy, index) => {
+    const { key, onMissingKey } = policy!
+    if (JSON.stringify(key) !== JSON.stringify(policies[0]!.key))
+      problem(
+        ['policies', index, 'key'],
+        'the key of policies[0], because a call stands in one line. For another key write outbound(outbound(fetch, …), …)',
+      )
+    if (onMissingKey !== 'share') problem(['policies', index, 'onMissingKey'], '"share"')
   })
-  policies.forEach(({ onMissingKey }, index) => {
-    if (onMissingKey !== 'share') add(['policies', index, 'onMissingKey'], '"share"')
-  })
-  use.forEach(({ name }, index) => {
-    if (unused.includes(name)) {
-      add(['use', index], `no ${name}() with outbound`)
-    }
-  })
-  return problems
 }

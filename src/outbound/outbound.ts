@@ -3,7 +3,6 @@
 import { keepNothing } from '../core/base/runtime.ts'
 import { variablesFor } from '../core/base/variables.ts'
 import type { Limit } from '../core/connection/store.ts'
-import { createLimiter } from '../core/create.ts'
 import { longer } from '../core/decide/limit.ts'
 import { holdsSlots } from '../core/decide/settle.ts'
 import { settleLater } from '../core/decided-request.ts'
@@ -76,8 +75,7 @@ export function outbound(
   options: OutboundOptions,
 ): Outbound {
   const parsed = parseOptions(options)
-  const { config, source, byDefault, waitMs } = parsed
-  const limiter = createLimiter(source, { byDefault })
+  const { limiter, waitMs } = parsed
   const waitUntil = options.waitUntil ?? keepNothing
   const partsOf = () => limiter.partsOf(variablesFor(options.env))
   const learn = createLearner(partsOf, waitUntil)
@@ -87,7 +85,7 @@ export function outbound(
 
   async function matchedOf(request: Request): Promise<Matched> {
     const runtime = { env: variablesFor(options.env), waitUntil, context: request }
-    const view = new RequestView(request, runtime, config, limiter.readAddress)
+    const view = new RequestView(request, runtime, limiter.config, limiter.readAddress)
     return limiter.rulesOf(view).match(view)
   }
 
@@ -144,7 +142,7 @@ export function outbound(
     const limits = await limitsOf(input, init)
     const { waiting } = turns
     if (limits.length === 0) return { waiting, nextTurnMs: 0, slotsAhead: 0, coolingMs: 0 }
-    const { deadlineMs } = config
+    const { deadlineMs } = limiter.config
     const { states } = await partsOf().store.decide([{ mode: 'peek', limits }], { deadlineMs })
     const coolingMs = Math.max(bannedIn(states[0]!), cooldowns.restOf(limits[0]!.subject))
     let [nextTurnMs, slotsAhead]: [number | null, number] = [coolingMs, 0]

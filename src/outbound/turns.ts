@@ -23,14 +23,14 @@ export interface Turn {
 }
 
 export function createTurns(
-  { config, waitMs, maxWaiting }: Parsed,
+  { limiter, waitMs, maxWaiting }: Parsed,
   cooldowns: ReturnType<typeof createCooldowns>,
   partsOf: () => LimiterParts,
   waitUntil: (promise: Promise<unknown>) => void,
 ) {
   const slots = new SlotQueues()
   const room = createRoom(maxWaiting)
-  const cooldown = cooldownOf(tagOf(config.policies[0]!.name, 'cooldown'))
+  const cooldown = cooldownOf(tagOf(limiter.config.policies[0]!.name, 'cooldown'))
 
   /** Makes the limits of a call, which have one subject. Or its outcome, if that is known without the store. */
   async function prepared(matched: Matched, mode: Pending['mode']): Promise<Pending | Outcome> {

@@ -26,6 +26,17 @@ test('Options that are invalid, or have no effect on calls, are errors.', () => 
   )
 })
 
+test('All fields without effect are told at once.', () => {
+  const values = { distinct: 'ip', lease: true, mode: 'enforce', overrides: true, wait: '1s' }
+  const message = problemOf({ origin: 'zone', wait: 'soon', policies: [{ ...policy, ...values }] })
+  for (const name of Object.keys(values))
+    expect(message).toContain(`policies[0].${name}: expected no value (outbound has no clients`)
+  expect(message).toContain('wait: expected a duration')
+  expect(message).toContain(
+    'origin: expected one of the fields allow, caseSensitivePaths, clock, deadline, namespace, policies, store, tables, use, wait, maxWaiting, env, waitUntil',
+  )
+})
+
 test('Policies with different keys are an error that says how to have both.', () => {
   const policies = [policy, { ...policy, name: 'own', key: 'header:x-tenant' }]
   expect(problemOf({ policies })).toContain('outbound(outbound(fetch, …), …)')
@@ -33,7 +44,7 @@ test('Policies with different keys are an error that says how to have both.', ()
 
 test('The store has 3 s to answer by default, or the wait of a call if it is shorter, and at least 300 ms.', () => {
   const deadlineOf = (options: Partial<OutboundOptions>) =>
-    parseOptions({ policies: [policy], ...options }).config.policies[0]!.deadlineMs
+    parseOptions({ policies: [policy], ...options }).limiter.config.policies[0]!.deadlineMs
   expect(deadlineOf({})).toBe(3_000)
   expect(deadlineOf({ wait: '2s' })).toBe(2_000)
   expect(deadlineOf({ wait: '50ms' })).toBe(300)
