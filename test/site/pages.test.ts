@@ -22,6 +22,11 @@ describe('a page of the repository on the site', () => {
     expect(textOf('docs/guides/bun.md')).toContain('](/docs/tutorial#')
   })
 
+  test('The index ends before the pages for contributors.', () => {
+    expect(textOf('docs/index.md')).toContain('](/docs/glossary)')
+    expect(textOf('docs/index.md')).not.toContain('CONTRIBUTING')
+  })
+
   test('A link to a source file leads to its text on the site.', () => {
     const file = 'examples/middleware.ts'
     expect(textOf('docs/guides/hono-app.md')).toContain(`](/source/${file}.txt)`)

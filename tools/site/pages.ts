@@ -15,7 +15,7 @@ export type SiteFiles = Map<string, string | Uint8Array>
 const HOME = 'site/home.md'
 /** The index of the documentation. Its tables are the sidebar. */
 const INDEX = 'docs/README.md'
-/** The section of the index whose pages are for contributors. They are no pages of the site. */
+/** The last section of the index, whose pages are for contributors. They are no pages of the site, and the site does not list them. */
 const CONTRIBUTE = 'Contribute'
 
 interface Link {
@@ -82,7 +82,9 @@ export function preparePages(): SiteFiles {
 const CODE = /^( *(?:```|~~~).*?^ *(?:```|~~~)$)/gms
 
 function prepared(path: string, paths: string[], files: SiteFiles): string {
-  const text = withPlayground(path, read(path))
+  const whole = read(path)
+  const shown = path === INDEX ? whole.split(`\n## ${CONTRIBUTE}\n`)[0]! : whole
+  const text = withPlayground(path, shown)
     .split(CODE)
     .map((part, index) =>
       index % 2 === 1
