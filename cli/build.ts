@@ -3,14 +3,14 @@ import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import type { ConfigOptions } from '../src/core/config/options.ts'
-import { moduleOf, neededBy, type Source } from './build/module.ts'
+import { fitsOf, moduleOf, neededBy, type Source } from './build/module.ts'
 import { partsOf } from './build/stats.ts'
 import type { Call } from './call.ts'
 import { checkPolicies } from './check/policies.ts'
 import { runChecks } from './check/run.ts'
 import { table } from './dev/banner.ts'
 import { readOptions } from './options.ts'
-import { type FoundHost, hostOf, hosts } from './project/hosts.ts'
+import { type FoundHost, hostOf } from './project/hosts.ts'
 import { CONFIG_FILE, loadConfig } from './project/load-config.ts'
 import { wranglerFor } from './project/root.ts'
 
@@ -34,16 +34,6 @@ const RUN = 'Run: npx sluice build'
 
 /** The module of a configuration, beside it. */
 export const builtFileOf = (config: string) => join(dirname(config), 'sluice.built.ts')
-
-/** The hosts that have all that a configuration needs, of those that lack something. */
-const fitsOf = (options: ConfigOptions) =>
-  (['node', 'next'] as const).filter((name) => {
-    try {
-      return hosts[name].parse(options)
-    } catch {
-      return false
-    }
-  })
 
 /** What the module of a configuration that is valid is written from. */
 async function sourceOf(config: string, out: string, host: FoundHost): Promise<Source> {

@@ -34,7 +34,10 @@ const MOST_WITHOUT = 10_000
 const folders = [builtFolderOf(ref), builtWorkingTree()]
 const world = await startWorld()
 replaceTime()
-const [old, changed] = [await loadSide('old', folders[0]!), await loadSide('new', folders[1]!)]
+const [old, changed] = [
+  await loadSide('old', folders[0]!, false),
+  await loadSide('new', folders[1]!, true),
+]
 const judge = createJudge(old, changed, world)
 
 /** The values that differ, with their paths. */

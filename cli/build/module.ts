@@ -4,6 +4,7 @@ import type { ConfigOptions } from '../../src/core/config/options.ts'
 import type { Config, Policy } from '../../src/core/config/parse.ts'
 import type { Feature } from '../../src/core/feature.ts'
 import * as features from '../../src/features/compile.ts'
+import { hosts } from '../project/hosts.ts'
 
 /** The names of the features without parameters that a configuration needs. */
 export const neededBy = (config: Config): string[] =>
@@ -72,6 +73,16 @@ function placesIn(options: object): Map<unknown, string> {
   walk(options, 'options')
   return places
 }
+
+/** The hosts that have all that a configuration needs, of those that lack something. */
+export const fitsOf = (options: ConfigOptions) =>
+  (['node', 'next'] as const).filter((name) => {
+    try {
+      return hosts[name].parse(options)
+    } catch {
+      return false
+    }
+  })
 
 /** What a module is written from. */
 export interface Source {

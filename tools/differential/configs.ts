@@ -21,6 +21,8 @@ export interface Drawn {
   /** The live document. */
   live: Policies
   use: Use[]
+  /** True if the new side gets the configuration as `npx sluice build` writes it. */
+  isBuilt: boolean
 }
 
 /** The bindings of the Worker. */
@@ -202,13 +204,20 @@ export function drawConfig(draw: Draw, { has, isByDefault }: Features): Drawn {
           new Response(`all ${decision.reason}`, { status: 429 }),
       ),
     },
+    isBuilt: chance(0.5),
   }
 }
 
 /** The names of what a configuration has: its host, its store, its features, and its fields. */
-export function partsOf({ host, store, use, config }: Drawn): Set<string> {
+export function partsOf({ host, store, use, config, isBuilt }: Drawn): Set<string> {
   const fields = [config, ...config.policies].flatMap((one) =>
     Object.keys(one).filter((name) => one[name] !== undefined),
   )
-  return new Set([host, store, ...use.map(([feature]) => feature), ...fields])
+  return new Set([
+    host,
+    store,
+    ...(isBuilt ? ['built'] : []),
+    ...use.map(([feature]) => feature),
+    ...fields,
+  ])
 }

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { builtConfig } from './built.ts'
 import { durableStore, type Use } from './configs.ts'
 import { hosts } from './hosts.ts'
 import type { Side } from './side.ts'
@@ -10,7 +11,9 @@ type Exported = Record<string, unknown>
 type Make = (...options: unknown[]) => object
 
 /** Entries without a part of the limiter, or with other names for it. They start servers, or need packages or a runtime of their own. */
-const APART = ['./testing', './lint', './client', './nest', './better-auth', './rpc', './built']
+const APART = ['./testing', './lint', './client', './nest', './better-auth', './rpc']
+/** Entries for configurations that are built. They have the names of other entries. */
+const BUILT = /^\.\/built(\/|$)/
 
 async function entriesOf(name: string, folder: string): Promise<Map<string, Exported>> {
   const { exports } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
@@ -27,9 +30,19 @@ async function entriesOf(name: string, folder: string): Promise<Map<string, Expo
   return entries
 }
 
-export async function loadSide(name: string, folder: string): Promise<Side> {
+/** Plain lists and objects anew: a limiter freezes those that it gets. */
+const copyOf = (value: unknown): unknown =>
+  Array.isArray(value)
+    ? value.map(copyOf)
+    : value && Object.getPrototypeOf(value) === Object.prototype
+      ? Object.fromEntries(Object.entries(value).map(([name, one]) => [name, copyOf(one)]))
+      : value
+
+/** @param builds true if the side also takes configurations that are built */
+export async function loadSide(name: string, folder: string, builds: boolean): Promise<Side> {
   const entries = await entriesOf(name, folder)
-  const found = (wanted: string) => [...entries.values()].find((one) => wanted in one)?.[wanted]
+  const found = (wanted: string) =>
+    [...entries].find(([entry, one]) => !BUILT.test(entry) && wanted in one)?.[1][wanted]
   /** A function of an entry, or of the first entry that has it. */
   const exported = (wanted: string, entry?: string): Make => {
     const one = entry ? entries.get(entry)?.[wanted] : found(wanted)
@@ -43,14 +56,20 @@ export async function loadSide(name: string, folder: string): Promise<Side> {
     name,
     exports: (wanted) => found(wanted) !== undefined,
     Objects: found('SluiceSubject'),
-    create({ host, config, use, store }, namespace) {
+    create({ host, config, use, store, isBuilt }, namespace) {
       const whole = {
-        ...config,
+        ...(copyOf(config) as typeof config),
         namespace,
         use: use.flatMap(made),
         ...(store === durableStore && { store: exported(durableStore)() }),
       }
-      return hosts[host](exported, whole)
+      if (!isBuilt || !builds) return hosts[host](exported, whole)
+      const ofBuilt = (wanted: string, entry = '.') =>
+        exported(wanted, entry.replace('.', './built'))
+      return hosts[host](
+        ofBuilt,
+        builtConfig(host, whole as never, (entry) => entries.get(entry)),
+      )
     },
   }
 }

@@ -1,0 +1,36 @@
+/** Configurations as `npx sluice build` of this folder writes them. */
+import { type Expression, expressionOf, fitsOf, neededBy } from '../../cli/build/module.ts'
+import { hosts } from '../../cli/project/hosts.ts'
+import type { ConfigOptions } from '../../src/core/config/options.ts'
+import type { HostName } from './hosts.ts'
+
+/** Who runs each host. */
+const KIND: Record<HostName, keyof typeof hosts> = {
+  ...{ app: 'app', hono: 'app', gateway: 'gateway', next: 'next' },
+  ...{ http: 'node', express: 'node', fastify: 'node' },
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: exports of any version
+type Entry = any
+
+/**
+ * What the module of a configuration exports.
+ * @param entry finds the exports of an entry of the package that runs it
+ * @throws {ConfigError}
+ */
+export function builtConfig(
+  host: HostName,
+  options: ConfigOptions,
+  entry: (name: string) => Entry,
+): object {
+  const config = hosts[KIND[host]].parse(options)
+  const { built, headerSet, ...features } = entry('./built')
+  const { text }: Expression = expressionOf(config, options)
+  const evaluate = new Function('options', 'headerSet', `return ${text}`)
+  return built({
+    config: evaluate(options, headerSet),
+    features: neededBy(config).map((name) => features[name]),
+    fits: fitsOf(options),
+    ...(config.live && { live: { options, load: async () => entry('./built/parser') } }),
+  })
+}
