@@ -6,9 +6,10 @@ import type { Feature } from '../../src/core/feature.ts'
 import * as features from '../../src/features/compile.ts'
 import { hosts } from '../project/hosts.ts'
 
-/** The names of the features without parameters that a configuration needs. */
+/** The names of the features without parameters that a configuration needs, and does not name in `use`. */
 export const neededBy = (config: Config): string[] =>
   Object.entries<Feature['compile']>(features)
+    .filter(([name]) => !config.use.some((one) => one.name === name))
     .filter(([, compile]) => Object.keys(compile({ config, log: () => {} })).length > 0)
     .map(([name]) => name)
 

@@ -29,6 +29,7 @@ import { bodies } from '../../src/features/bodies/index.ts'
 import * as features from '../../src/features/compile.ts'
 import { defaultFields } from '../../src/features/defaults.ts'
 import { jwt } from '../../src/features/jwt/index.ts'
+import { turns } from '../../src/features/turns/index.ts'
 import { type Drawn, drawConfig } from '../../tools/differential/configs.ts'
 import { drawFrom } from '../../tools/differential/draw.ts'
 
@@ -135,6 +136,7 @@ describe('A field brings its feature, and no other module of a feature:', () => 
       ['plans'],
     ],
     ['wait', policy({ wait: '1s' }), ['turns']],
+    ['wait, with its feature in use', { ...policy({ wait: '1s' }), use: [turns()] }, []],
     ['refusal of a policy', policy({ refusal: { status: 420 } }), ['refusals']],
     ['refusal', { ...policy({}), refusal: { status: 420 } }, ['refusals']],
     ['refusal as a function', policy({ refusal: () => new Response() }), []],
