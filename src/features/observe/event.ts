@@ -62,6 +62,8 @@ export interface DecisionEvent {
   colo?: string
   /** ISO 3166-1 alpha-2 */
   country?: string
+  /** The id of the trace, with `to: 'trace'` and a request that is sampled. */
+  traceId?: string
   /** The label of the client, by `observe.subjects`. Absent with `none`, and without a policy. */
   subject?: string
 }

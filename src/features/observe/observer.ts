@@ -17,6 +17,7 @@ import type { Destination, ObserveSettings } from './options.ts'
 import { otlpSink } from './otlp.ts'
 import { fallbacksIn, lastMinuteOf, type Sink, type Stats } from './report.ts'
 import { createReports } from './reports.ts'
+import { attributesOf, spanOf } from './trace.ts'
 
 /** Refusals for which a client is responsible. */
 const BY_CLIENT: DecisionOutcome[] = ['limited', 'banned', 'shielded']
@@ -36,8 +37,9 @@ export function createObserver(
   log: Log,
   clock: () => number = systemClock,
 ): Observer & { statsOf(database: Pick<Database, 'health'>): Stats } {
-  const counters = createCounters(to.length > 0)
-  const sinks = to.map(sinkOf)
+  const sinks = to.filter((one) => one !== 'trace').map(sinkOf)
+  const counters = createCounters(sinks.length > 0)
+  const traces = to.includes('trace')
   const reports = createReports({ sinks, everyMs: every, take: counters.take, log })
   const nearLimit = webhook && createNearLimit({ ...webhook, log, clock })
 
@@ -53,6 +55,8 @@ export function createObserver(
     const { name: policy = '', match } = binding
     const units = match?.cost ?? 0
     const near = isNear(binding, outcome)
+    const span = traces ? spanOf(fact) : undefined
+    span?.setAttributes(attributesOf(fact, policy, outcome, decidedBy))
     counters.decided({ policy, outcome, decidedBy, units, near }, now)
     if (!decision.allowed && BY_CLIENT.includes(outcome)) {
       // On a developer's machine an operator wants to recognize a client.
@@ -68,7 +72,13 @@ export function createObserver(
     }
     if (onDecision) {
       withSubject(match, fact, (subject) =>
-        emit(eventOf({ ...fact, decidedBy }, binding, outcome, now, subject), fact),
+        emit(
+          {
+            ...eventOf({ ...fact, decidedBy }, binding, outcome, now, subject),
+            ...(span?.spanContext && { traceId: span.spanContext().traceId }),
+          },
+          fact,
+        ),
       )
     }
     if (nearLimit && !fact.verified) notify(nearLimit, { ...fact, decidedBy }, now)

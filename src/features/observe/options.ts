@@ -15,12 +15,12 @@ import type { DecisionEvent } from './event.ts'
 import { isWebhookUrl } from './webhook.ts'
 
 /** Where counts are sent. */
-export type Destination = 'log' | `analytics:${string}` | `otlp:${string}`
+export type Destination = 'log' | 'trace' | `analytics:${string}` | `otlp:${string}`
 
 const isDestination = (input: unknown): input is Destination => {
   if (typeof input !== 'string') return false
-  const [, kind, target = ''] = /^(log|analytics|otlp)(?::(.+))?$/.exec(input) ?? []
-  if (kind === 'log') return target === ''
+  const [, kind, target = ''] = /^(log|trace|analytics|otlp)(?::(.+))?$/.exec(input) ?? []
+  if (kind === 'log' || kind === 'trace') return target === ''
   if (kind === 'analytics') return /^[A-Za-z_]\w*$/.test(target)
   return kind === 'otlp' && isHttp(target)
 }
@@ -55,14 +55,15 @@ const fields = () => ({
   subjects: v.optional(oneOf('hashed', 'none', 'network', 'plain'), 'hashed'),
   /**
    * Where counts are sent, one or a list: `'log'` for one line of JSON, `'analytics:BINDING'` for a dataset of the Workers Analytics
-   * Engine, `'otlp:https://…/v1/metrics'` for an OpenTelemetry collector. Defaults to none: `/_sluice/v1/stats` and `/_sluice/v1/metrics`
+   * Engine, `'otlp:https://…/v1/metrics'` for an OpenTelemetry collector, `'trace'` for attributes of the active span of each request
+   * (Workers tracing, OpenTelemetry). Defaults to none: `/_sluice/v1/stats` and `/_sluice/v1/metrics`
    * have the counts of one isolate.
    */
   to: v.optional(
     list(
       v.custom<Destination>(
         isDestination,
-        '"log", "analytics:BINDING" or "otlp:https://collector.example.com/v1/metrics"',
+        '"log", "trace", "analytics:BINDING" or "otlp:https://collector.example.com/v1/metrics"',
       ),
       0,
     ),

@@ -1,4 +1,5 @@
 /** The events of real decisions: each outcome, and each way to decide, on a real Redis. */
+import { type ExecutionContext, Hono } from 'hono'
 import { describe, expect, test } from 'vitest'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
 import { bans } from '../../../src/features/bans/index.ts'
@@ -7,6 +8,7 @@ import { leases } from '../../../src/features/leases/index.ts'
 import { type DecisionEvent, observe } from '../../../src/features/observe/index.ts'
 import { plans } from '../../../src/features/plans/index.ts'
 import { shield as shieldFeature } from '../../../src/features/shield/index.ts'
+import { rateLimiter } from '../../../src/hosts/app/middleware.ts'
 import { createSluice } from '../../../src/hosts/app/sluice.ts'
 import { createGateway } from '../../../src/hosts/worker/gateway.ts'
 import { useDatabase } from '../../support/database.ts'
@@ -300,4 +302,44 @@ test('Each decision of the decision API has an event, with the context of the ca
     [2, 'DE', 'FRA', 1 / 3],
   ])
   expect(events[0]![1]).toHaveProperty('env', env)
+})
+
+describe('to: trace', () => {
+  /** The context of an invocation of a Worker with tracing. */
+  function invocation() {
+    const attributes: Record<string, unknown> = {}
+    const setAttributes = (more: object) => void Object.assign(attributes, more)
+    const tracing = { getActiveSpan: () => ({ isTraced: true, setAttributes }) }
+    const waitUntil = () => {}
+    return { attributes, ctx: { tracing, waitUntil, passThroughOnException() {}, props: {} } }
+  }
+  const config = {
+    unconfigured: 'local',
+    origin: 'http://127.0.0.1:1',
+    policies: [{ ...policy, key: 'global', accept: 'global-key' }],
+    deny: [{ name: 'bad', path: '/bad' }],
+    use: [observe({ to: 'trace' })],
+  } as const
+  const url = 'https://www.example.com/bad'
+  const denied = {
+    'sluice.outcome': 'denied',
+    'sluice.decided_by': 'list',
+    'sluice.policy': 'bad',
+  }
+
+  test.each<[string, (ctx: ExecutionContext) => unknown]>([
+    ['The gateway', (ctx) => createGateway(config as never).request(url, {}, {}, ctx)],
+    [
+      'The middleware',
+      (ctx) => new Hono().use(rateLimiter(config as never)).request(url, {}, {}, ctx),
+    ],
+    [
+      'createSluice with the context of the invocation',
+      (context) => createSluice(config as never).check(new Request(url), { env: {}, context }),
+    ],
+  ])('%s finds the span of the invocation.', async (_, ask) => {
+    const { attributes, ctx } = invocation()
+    await ask(ctx as never)
+    expect(attributes).toEqual(denied)
+  })
 })

@@ -4,7 +4,7 @@ import type { DecisionFact } from '../../../../src/core/decide/observer.ts'
 import type { DataPoint } from '../../../../src/features/observe/analytics.ts'
 import { createObserver } from '../../../../src/features/observe/observer.ts'
 import { type ObserveOptions, parseOptions } from '../../../../src/features/observe/options.ts'
-import { admitted, factOf, limitState, matchOf } from '../../../support/facts.ts'
+import { admitted, factOf, limitState, matchOf, refused } from '../../../support/facts.ts'
 import { startCollector } from '../../../support/otlp-collector.ts'
 import { type Receiver, SECRET, startReceiver } from '../../../support/webhook-receiver.ts'
 
@@ -57,6 +57,63 @@ test('A report goes to each destination of to, and all have the same counts.', a
     [`otlp:${new URL(collector.url).host}`]: 0,
   })
   expect(lines).toEqual([])
+})
+
+/** A span as both APIs have it. */
+function spanWith(isSampled: boolean) {
+  const attributes: Record<string, unknown> = {}
+  const span = {
+    isTraced: isSampled,
+    isRecording: () => isSampled,
+    setAttributes: (more: object) => void Object.assign(attributes, more),
+    spanContext: () => ({ traceId: '0af7651916cd43dd8448eb211c80319c' }),
+  }
+  return { attributes, span, tracing: { getActiveSpan: () => span } }
+}
+
+const ATTRIBUTES = {
+  'sluice.outcome': 'limited',
+  'sluice.decided_by': 'store',
+  'sluice.policy': 'a',
+  'sluice.remaining': 0,
+  'sluice.store_ms': 7,
+}
+const refusal = { decision: refused, use: { ms: 7, calls: 1, billedCommands: 1 } }
+
+test.each([
+  ['the context of an invocation', (tracing: object) => ({ tracing })],
+  ["Hono's context", (tracing: object) => ({ executionCtx: { tracing } })],
+])('With trace the span of %s gets the decision, and the event the id of the trace.', (_, from) => {
+  const events: unknown[] = []
+  const observer = create({ to: 'trace', onDecision: (event) => events.push(event) })
+  const { attributes, tracing } = spanWith(true)
+  decide(observer, { ...refusal, context: from(tracing) })
+  expect(attributes).toEqual(ATTRIBUTES)
+  expect(events).toMatchObject([{ traceId: '0af7651916cd43dd8448eb211c80319c' }])
+  expect(statsOf(observer).total.series).toMatchObject([{ policy: 'a', decisions: 1 }])
+})
+
+test('A request that is not sampled, has no span, or a context that throws gets no attributes.', () => {
+  const events: object[] = []
+  const observer = create({ to: 'trace', onDecision: (event) => events.push(event) })
+  const { attributes, tracing } = spanWith(false)
+  const outside = {
+    get executionCtx(): never {
+      throw new Error('This context has no ExecutionContext')
+    },
+  }
+  for (const context of [{ tracing }, { tracing: {} }, outside, undefined, null, 'text'])
+    decide(observer, { ...refusal, context })
+  expect(attributes).toEqual({})
+  expect(events.map((event) => 'traceId' in event)).not.toContain(true)
+  expect(events).toHaveLength(6)
+  expect(lines).toEqual([])
+})
+
+test('Without trace a span stays as it is.', () => {
+  const { attributes, tracing } = spanWith(true)
+  decide(create({ to: 'log' }), { ...refusal, context: { tracing } })
+  expect(attributes).toEqual({})
 })
 
 test('A missing binding and a collector that fails lose their reports, with their codes.', async () => {

@@ -15,7 +15,7 @@ const problemsOf = (options: unknown) => {
   }
   return []
 }
-const to = '"log", "analytics:BINDING" or "otlp:https://collector.example.com/v1/metrics"'
+const to = '"log", "trace", "analytics:BINDING" or "otlp:https://collector.example.com/v1/metrics"'
 const percentage = 'a whole number of percent from 1 to 100, such as 80'
 
 describe('options of observe', () => {
@@ -42,6 +42,7 @@ describe('options of observe', () => {
       onDecision,
     })
     expect(parseOptions({ to: 'log' }).to).toEqual(['log'])
+    expect(parseOptions({ to: 'trace' }).to).toEqual(['trace'])
   })
 
   test.each([
@@ -53,6 +54,7 @@ describe('options of observe', () => {
     [{ subjects: 'full' }, 'observe.subjects: one of hashed, none, network, plain | "full"'],
     [{ to: 'file' }, `observe.to: ${to} | "file"`],
     [{ to: ['log', 'analytics:'] }, `observe.to[1]: ${to} | "analytics:"`],
+    [{ to: 'trace:here' }, `observe.to: ${to} | "trace:here"`],
     [{ to: 'otlp:collector' }, `observe.to: ${to} | "otlp:collector"`],
     [{ to: 'otlp:https://user:secret@x/' }, `observe.to: ${to} | "otlp:https://user:secret@x/"`],
     [{ every: 0 }, 'observe.every: a duration like "10s", or whole milliseconds | 0'],

@@ -1,0 +1,57 @@
+/** The span of a request: that of Workers tracing, or the active one of OpenTelemetry. */
+import type { DecidedBy, DecisionFact } from '../../core/decide/observer.ts'
+import type { DecisionOutcome } from './event.ts'
+
+/** What spans of both have. */
+interface Span {
+  setAttributes(attributes: Record<string, string | number>): unknown
+  spanContext?(): { traceId: string }
+}
+
+/**
+ * Where `@opentelemetry/api` keeps its parts and the active span: version 1 promises both to all of its copies, so that none has to be
+ * imported. https://github.com/open-telemetry/opentelemetry-js/blob/main/api/src/internal/global-utils.ts
+ */
+const API = Symbol.for('opentelemetry.js.api.1')
+const SPAN = Symbol.for('OpenTelemetry Context Key SPAN')
+
+interface Globals {
+  [API]?: { context?: { active(): { getValue(key: symbol): unknown } } }
+}
+
+/** The context of an invocation of a Worker, or Hono's, whose `executionCtx` throws outside of Workers. */
+interface Invocation {
+  tracing?: { getActiveSpan?(): (Span & { isTraced: boolean }) | undefined }
+  readonly executionCtx?: Invocation
+}
+
+/** The active span; `undefined` without one, and if the request is not sampled. */
+export function spanOf({ context }: Pick<DecisionFact, 'context'>): Span | undefined {
+  const active = (globalThis as Globals)[API]?.context?.active().getValue(SPAN)
+  if (active)
+    return (active as { isRecording(): boolean }).isRecording() ? (active as Span) : undefined
+  try {
+    const { tracing, executionCtx } = Object(context) as Invocation
+    const span = (tracing ?? executionCtx?.tracing)?.getActiveSpan?.()
+    return span?.isTraced ? span : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** @param policy the policy that binds; the empty text without one */
+export function attributesOf(
+  { decision, use }: Pick<DecisionFact, 'decision' | 'use'>,
+  policy: string,
+  outcome: DecisionOutcome,
+  decidedBy: DecidedBy,
+): Record<string, string | number> {
+  const limit = decision.limits.find((one) => one.policy === policy)
+  return {
+    'sluice.outcome': outcome,
+    'sluice.decided_by': decidedBy,
+    ...(policy && { 'sluice.policy': policy }),
+    ...(limit && { 'sluice.remaining': limit.remaining }),
+    ...(use && use.calls > 0 && { 'sluice.store_ms': use.ms }),
+  }
+}
