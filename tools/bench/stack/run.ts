@@ -72,7 +72,9 @@ export async function runWorkloads(
   }
   try {
     for (const id of ids) {
-      const isolate = await workers.start(id, quotas, far)
+      const origin = isolates.get('nothing')?.port
+      const more = variants[id].proxies && { origin: `http://127.0.0.1:${origin}` }
+      const isolate = await workers.start(id, quotas, far, more)
       isolates.set(id, isolate)
       // Sends requests of all clients, to reach the measured state.
       const uses = exhausted ? quotas[0]!.limit + 3 : 1

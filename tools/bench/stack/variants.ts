@@ -1,5 +1,6 @@
 /** The measured variants: Sluice with different settings, other limiters (peers), and three Workers that decide nothing (floor). */
 import type { ConfigOptions, PolicyOptions } from '../../../src/core/config/options.ts'
+import type { LimitTerms } from '../../../src/limits/terms.ts'
 
 /** The quota that every limiter enforces. */
 export interface Quota {
@@ -12,6 +13,11 @@ export interface UpstashSettings {
   /** Use the peer's cache of refusals (`ephemeralCache`). */
   cache: boolean
   quotas: Quota[]
+}
+
+export interface LimitsSettings {
+  terms: Record<string, LimitTerms>
+  batching: boolean
 }
 
 /** The variables of every Worker. The same object for each request, as on Cloudflare. */
@@ -39,6 +45,8 @@ export interface Variant {
     | 'ours-leases'
     | 'ours-log'
     | 'ours-objects'
+    | 'ours-limits'
+    | 'ours-origin'
     | 'gateway'
     | 'upstash'
     | 'hono-rate-limiter'
@@ -49,6 +57,8 @@ export interface Variant {
   ratelimits?(quotas: Quota[]): Ratelimits
   /** A variant with Durable Objects also runs in Miniflare. */
   hasObjects?: true
+  /** A variant that calls an origin: the Worker that does nothing. */
+  proxies?: true
 }
 
 /** The changes of a variant to the default configuration. */
@@ -85,6 +95,17 @@ function ours(name: string, { policy = {}, config = {}, one, gateway }: Changes 
 const leasing = (max: number): Variant => ({
   ...ours(`leases of ${max}`, { policy: { algorithm: 'fixed-window', lease: { max, ttl: '5s' } } }),
   worker: 'ours-leases',
+})
+
+const byName = (name: string, batching: boolean): Variant => ({
+  name: `Sluice, ${name}`,
+  by: 'ours',
+  worker: 'ours-limits',
+  settings: ([quota]) =>
+    ({
+      terms: { 'quota-0': { limit: quota!.limit, window: quota!.windowMs, deadline: '5s' } },
+      batching,
+    }) satisfies LimitsSettings,
 })
 
 function upstash(algorithm: UpstashSettings['algorithm'], cache: boolean): Variant {
@@ -132,7 +153,10 @@ const all = {
   },
   'ours-bucket': ours('token bucket', { policy: { algorithm: 'token-bucket' } }),
   'ours-gcra': ours('GCRA', { policy: { algorithm: 'gcra' } }),
-  'ours-gateway': ours('in front of an origin', { gateway: true }),
+  'ours-limits': byName('limits by name', true),
+  'ours-limits-unbatched': byName('limits, batching off', false),
+  'ours-origin': { ...ours('before an origin'), worker: 'ours-origin', proxies: true },
+  'ours-gateway': { ...ours('in front of an origin', { gateway: true }), proxies: true },
   'ours-shield': {
     ...ours('with a shield', {
       gateway: true,

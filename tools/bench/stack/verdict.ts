@@ -79,19 +79,30 @@ const sixteen = { sluice: '16 requests', peer: 'sliding window' }
 const bytes = ({ bytes: found }: RedisCost) => found && [Math.max(found.ipv4, found.ipv6)]
 
 const size =
-  (whole: boolean): Values =>
+  (whole: boolean, ids?: Partial<typeof variantOf>): Values =>
   ({ sizes = [] }, limiter) => {
-    const found = sizes.find(({ id }) => id === variantOf[limiter])
+    const found = sizes.find(({ id }) => id === { ...variantOf, ...ids }[limiter])
     return found && [whole ? (found.whole ?? found.worker) : found.library]
   }
 
-const coldStart: Values = ({ coldStarts = {} }, limiter) => {
-  const empty = coldStarts.nothing
-  return empty && coldStarts[variantOf[limiter]]?.map((ms, round) => ms - empty[round]!)
-}
+const coldStart =
+  (ids?: Partial<typeof variantOf>): Values =>
+  ({ coldStarts = {} }, limiter) => {
+    const empty = coldStarts.nothing
+    const own = coldStarts[{ ...variantOf, ...ids }[limiter]]
+    return empty && own?.map((ms, round) => ms - empty[round]!)
+  }
+
+/** Only Sluice has a gateway. */
+const gatewayOver: Values = ({ workloads: { proxied = {} } }, limiter) =>
+  limiter === 'sluice'
+    ? ratios(proxied, 'ours-gateway', 'ours-origin', ({ workerUs }) => workerUs)
+    : undefined
 
 const FIELDS =
   'Sluice parses the address, hashes the name of the client, sets response fields and keeps a deadline; the Worker of the peer does none of this.'
+const BY_NAME =
+  'A call of `limits` also has a breaker, a deadline, a fallback and the exact times of its answer.'
 const SCRIPT =
   'The script takes the time from Redis, not from a Worker, and every algorithm is in one script. EVALSHA costs as much as two INCR before a script begins.'
 
@@ -207,9 +218,51 @@ export const rows: Row[] = [
   {
     what: 'CPU of a cold start until the first answer (over an empty Worker)',
     unit: 'ms',
-    values: coldStart,
+    values: coldStart(),
     mostOfPeer: 1,
     why: 'There is more code to compile, and the configuration is validated.',
+  },
+  {
+    what: '`limits` by name and key: Worker CPU, one call at a time (× a bare GET)',
+    unit: '×',
+    values: cpuOver('bare', 'lone', { sluice: 'ours-limits' }),
+    mostOfPeer: 1,
+    why: BY_NAME,
+  },
+  {
+    what: '`limits`: Worker CPU, 64 at once, not batched (× a bare GET)',
+    unit: '×',
+    values: cpuOver('bare', 'closed-64', { sluice: 'ours-limits-unbatched' }),
+    mostOfPeer: 1,
+    why: BY_NAME,
+  },
+  {
+    what: '`limits`: Worker CPU of a refusal from the denial cache (× an empty Worker)',
+    unit: '×',
+    values: cpuOver('nothing', 'flood', { sluice: 'ours-limits', peer: 'upstash-sliding-cache' }),
+    mostOfPeer: 1,
+    why: BY_NAME,
+  },
+  {
+    what: '`limits`: code as a library, gzip',
+    unit: 'KiB',
+    values: size(false, { sluice: 'ours-limits' }),
+    mostOfPeer: 1,
+    why: 'It validates its terms, and contains six features, a fallback, a breaker and batching.',
+  },
+  {
+    what: '`limits`: CPU of a cold start until the first answer (over an empty Worker)',
+    unit: 'ms',
+    values: coldStart({ sluice: 'ours-limits' }),
+    mostOfPeer: 1,
+    why: 'There is more code to compile, and the terms are validated.',
+  },
+  {
+    what: 'Worker CPU of the gateway, 64 at once (× the middleware with the same call to the origin)',
+    unit: '×',
+    values: gatewayOver,
+    most: 1.5,
+    why: 'The gateway copies the request and the response, drops the fields that claim another client, and bounds the wait for the origin.',
   },
 ]
 

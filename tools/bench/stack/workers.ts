@@ -12,7 +12,7 @@ import { type Isolate, startIsolate } from './workerd.ts'
 
 export interface Workers {
   /** Starts an isolate with a variant, whose Redis is behind a bridge. `more` adds to its settings. */
-  start(id: VariantId, quotas: Quota[], far: Far, more?: object): Promise<Isolate>
+  start(id: VariantId, quotas: Quota[], far: Far, more?: object | undefined): Promise<Isolate>
   /** The folder of the modules of a variant. */
   outdir(id: VariantId): string
   remove(): Promise<void>

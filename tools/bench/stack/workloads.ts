@@ -35,6 +35,7 @@ export const workloads: Workload[] = [
       'ours-observe',
       'ours-unbatched',
       'ours-edge',
+      'ours-limits',
       'ours-objects',
       'upstash-fixed',
       'upstash-sliding',
@@ -56,6 +57,7 @@ export const workloads: Workload[] = [
       'ours',
       'ours-observe',
       'ours-unbatched',
+      'ours-limits-unbatched',
       'ours-objects',
       'upstash-fixed',
       'upstash-sliding',
@@ -76,6 +78,14 @@ export const workloads: Workload[] = [
     verdict: true,
   },
   {
+    id: 'proxied',
+    title: '64 at once, many keys, in front of an origin',
+    variants: ['nothing', 'bare', 'ours-origin', 'ours-gateway'],
+    ...many,
+    connections: 64,
+    verdict: true,
+  },
+  {
     id: 'flood',
     title: '64 at once, a flood on 50 exhausted keys',
     variants: [
@@ -85,6 +95,7 @@ export const workloads: Workload[] = [
       'ours',
       'ours-uncached',
       'ours-plain',
+      'ours-limits',
       'upstash-sliding',
       'upstash-fixed-cache',
       'upstash-sliding-cache',

@@ -8,7 +8,14 @@ import type { VariantId } from '../variants.ts'
 /** CPU time in ms of the process, for each round; absent if the system does not report it. */
 export type ColdStarts = Partial<Record<VariantId, number[]>>
 
-const contenders: VariantId[] = ['nothing', 'bare', 'ours', 'upstash-sliding', 'hono']
+const contenders: VariantId[] = [
+  'nothing',
+  'bare',
+  'ours',
+  'ours-limits',
+  'upstash-sliding',
+  'hono',
+]
 const quotas = [{ limit: 1_000_000, windowMs: 3_600_000 }]
 
 /** Starts the variants in turn, so that other load on the machine affects all equally. */

@@ -18,10 +18,16 @@ export interface Size {
   whole?: number
 }
 
-const src = fileURLToPath(new URL('../../../../src/index.ts', import.meta.url))
+const src = (file: string) =>
+  JSON.stringify(fileURLToPath(new URL(`../../../../src/${file}`, import.meta.url)))
 
 const contenders: { id: VariantId; name: string; code: string }[] = [
-  { id: 'ours', name: 'Sluice', code: `export { rateLimiter } from ${JSON.stringify(src)}` },
+  { id: 'ours', name: 'Sluice', code: `export { rateLimiter } from ${src('index.ts')}` },
+  {
+    id: 'ours-limits',
+    name: 'Sluice, limits by name and key',
+    code: `export { limits } from ${src('limits/limits.ts')}`,
+  },
   {
     id: 'upstash-sliding',
     name: '@upstash/ratelimit',

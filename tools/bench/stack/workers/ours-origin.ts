@@ -1,0 +1,21 @@
+/** The middleware in an app that calls the origin of the gateway. */
+import { Hono } from 'hono/tiny'
+import { rateLimiter } from '../../../../src/index.ts'
+import type { WorkerEnv } from '../variants.ts'
+
+function create(env: WorkerEnv) {
+  const { origin, ...settings } = JSON.parse(env.settings)
+  const app = new Hono()
+  app.use(rateLimiter(settings))
+  app.all('*', (c) => fetch(new Request(origin, c.req.raw)))
+  return app
+}
+
+let app: Hono | undefined
+
+export default {
+  fetch(request: Request, env: WorkerEnv, context: never) {
+    app ??= create(env)
+    return app.fetch(request, env, context)
+  },
+}
