@@ -59,7 +59,7 @@ describe('the verification of a notice', () => {
     const { text } = pageAt('docs/guides/near-limit-webhook.md')
     const source = read('src/features/observe/near-limit.ts')
     const [, fields] = /interface NearLimitNotice \{\n(.*?)\n\}/s.exec(source)!
-    const declared = found(fields!, /^ {2}(\w+): /gm)
+    const declared = found(fields!, /^ {2}(\w+)\??: /gm)
     expect(declared.length).toBeGreaterThan(8)
     expect(found(text, /^\| `(\w+)` \|/gm)).toEqual(declared)
   })

@@ -23,6 +23,9 @@ export interface NearLimitNotice {
   policy: string
   /** The label of the client, by `observe.subjects`. */
   subject: string
+  /** The parts of its key that name a customer: the digest of an API key, and with `subjects: 'plain'` all. Absent without any. */
+  key?: Record<string, string>
+  plan?: string
   /** The used share of the quota that was reached, in percent. */
   threshold: number
   /** The size of the quota, in units. */
@@ -91,11 +94,12 @@ export function createNearLimit({ thresholds, ...options }: NearLimitOptions) {
      * @returns the end of the last delivery, or `context.after`
      */
     decided(
-      event: Pick<DecisionEvent, 'time' | 'decidedBy' | 'subject' | 'remainingShare'>,
+      event: Pick<DecisionEvent, 'time' | 'decidedBy' | 'subject' | 'remainingShare' | 'plan'> &
+        Pick<NearLimitNotice, 'key'>,
       limit: LimitState,
       { env, waitUntil, isFixedWindow, after, ...context }: NearLimitContext,
     ): Promise<unknown> | undefined {
-      const { time, subject, remainingShare } = event
+      const { time, subject, remainingShare, key: parts, plan } = event
       if (!isNear(remainingShare, env) || subject === undefined) return after
       const decidedAt = limit.decidedAt ?? context.decidedAt
       if (decidedAt === undefined || !isReported(event, limit)) return after
@@ -117,6 +121,8 @@ export function createNearLimit({ thresholds, ...options }: NearLimitOptions) {
           time,
           policy,
           subject,
+          ...(parts && { key: parts }),
+          ...(plan !== undefined && { plan }),
           threshold,
           limit: limit.limit,
           remaining: freeUnits(limit),

@@ -106,10 +106,18 @@ export function createObserver(
       const remainingShare = shareOf(limit, match)
       if (!match || !nearLimit.isNear(remainingShare, env)) continue
       const { decidedAt } = decision
+      const { planName: plan } = match.policy
+      const key = match.partitionKey.filter(
+        ([part, value]) => value !== undefined && (subjects === 'plain' || part === 'api-key'),
+      ) as [string, string][]
       const isFixedWindow = match.policy.algorithm === 'fixed-window'
       withSubject(match, fact, (subject) => {
         after = nearLimit.decided(
-          { time, decidedBy, remainingShare, ...(subject !== undefined && { subject }) },
+          {
+            ...{ time, decidedBy, remainingShare, ...(subject !== undefined && { subject }) },
+            ...(plan !== undefined && { plan }),
+            ...(key[0] && { key: Object.fromEntries(key) }),
+          },
           limit,
           { env, waitUntil, decidedAt, isFixedWindow, after },
         )

@@ -1,6 +1,7 @@
 /** The options of observe() from a decision to each destination, with real servers on loopback. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { DecisionFact } from '../../../../src/core/decide/observer.ts'
+import type { Match } from '../../../../src/core/program/match.ts'
 import type { DataPoint } from '../../../../src/features/observe/analytics.ts'
 import { createObserver } from '../../../../src/features/observe/observer.ts'
 import { type ObserveOptions, parseOptions } from '../../../../src/features/observe/options.ts'
@@ -151,6 +152,30 @@ test('A notice is sent once for each limit, threshold and window, also for a lim
   ])
   expect(statsOf(observer).dropped).toEqual({ webhook: 0 })
 })
+
+test.each([
+  ['hashed', 'api-key', { 'api-key': 'd1ge57' }],
+  ['network', 'api-key', { 'api-key': 'd1ge57' }],
+  ['plain', 'api-key', { 'api-key': 'd1ge57', ip: '203.0.113.7' }],
+  ['hashed', 'header:x-user', undefined],
+  ['plain', 'header:x-user', { 'header:x-user': 'd1ge57', ip: '203.0.113.7' }],
+] as const)(
+  'With subjects %s a notice names a customer by %s as %j, and its plan.',
+  async (subjects, part, key) => {
+    const observer = create({ subjects, webhook: { url: receiver.url, thresholds: [80] } })
+    const decision = { ...admitted, decidedAt: 1, limits: [limitState({ remaining: 2 })] }
+    const partitionKey = [
+      [part, 'd1ge57'],
+      ['ip', '203.0.113.7'],
+      ['header:x-none', undefined],
+    ] as Match['partitionKey']
+    const matches = [matchOf({ planName: 'pro' }, { partitionKey })]
+    decide(observer, { decision, matches, env: { SLUICE_WEBHOOK_SECRET: SECRET } })
+    await vi.waitFor(() => expect(receiver.notices()).toHaveLength(1))
+    expect(receiver.notices()[0]).toMatchObject({ plan: 'pro', ...(key && { key }) })
+    expect('key' in receiver.notices()[0]!).toBe(key !== undefined)
+  },
+)
 
 test('A notice that the receiver rejects is counted.', async () => {
   receiver.answer = (response) => response.writeHead(400).end()
