@@ -46,7 +46,8 @@ const CALL =
 const examples = pages
   .filter(({ path }) => /^(README|SECURITY|docs\/.*)\.md$/.test(path))
   .flatMap(blocksOf)
-  .filter(({ language }) => language === 'ts')
+  // Vite has a function of the same name.
+  .filter(({ language, code }) => language === 'ts' && !/from 'vite(st\/config)?'/.test(code))
   .flatMap(({ page, name, code }) =>
     [...code.matchAll(CALL)]
       .map(({ groups }) => groups!.object!)

@@ -8,6 +8,7 @@ const measure = mutantsOf('src/features/observe/measure.ts', 'test/unit/features
 const analytics = mutantsOf('src/features/observe/analytics.ts', 'test/unit/features/observe')
 const analyticsRead = mutantsOf('cli/dashboard/analytics.ts', 'test/cli')
 const otlp = mutantsOf('src/features/observe/otlp.ts', 'test/unit/features/observe')
+const metrics = mutantsOf('src/features/observe/metrics.ts', 'test/unit/features/observe')
 const openMetrics = mutantsOf('src/features/observe/open-metrics.ts', 'test/unit/features/observe')
 const counters = mutantsOf('src/features/observe/counters.ts', 'test/unit/features/observe')
 const reports = mutantsOf('src/features/observe/reports.ts', 'test/unit/features/observe')
@@ -132,10 +133,10 @@ const observeMutants: Mutant[] = [
   otlp('the name of the sink has the whole URL', 'new URL(url).host', 'new URL(url).href', 'otlp'),
   openMetrics('the sum is in ms', '[{}, sum / 1000,', '[{}, sum,', 'open-metrics'),
   openMetrics('an open circuit is 0', "=== 'open' ? 1 : 0", "=== 'open' ? 0 : 1", 'open-metrics'),
-  openMetrics(
-    'repeated series are not summed',
-    'sample[1] += countOf(one)',
-    'sample[1] = countOf(one)',
+  metrics(
+    'the near decisions of a policy are not summed',
+    '(near.get(one.policy) ?? 0) + one.near',
+    'one.near',
     'open-metrics',
   ),
   counters('a latency on a bound is above it', 'ms <= bound', 'ms < bound', 'counters'),

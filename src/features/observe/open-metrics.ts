@@ -1,9 +1,8 @@
-import type { Histogram, Series, Stats } from './report.ts'
+import { counters, type Labels, pointsOf } from './metrics.ts'
+import type { Histogram, Stats } from './report.ts'
 
 export const OPEN_METRICS = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
 
-/** A label without a value is left out. */
-type Labels = Record<string, string | undefined>
 type Sample = [labels: Labels, value: number, suffix?: string]
 
 /** The suffix of a sample, by the type of its metric. */
@@ -11,58 +10,23 @@ const suffixes = { counter: '_total', gauge: '', histogram: '' }
 
 /** Writes the counts in the format OpenMetrics 1.0 (https://prometheus.io/docs/specs/om/open_metrics_spec/). */
 export function toOpenMetrics({ total, circuit, answeredAt, fallbacks, dropped }: Stats): string {
-  const { from, series, store } = total
-  const bySeries = ({ policy, outcome, decidedBy }: Series) => ({
-    policy,
-    outcome,
-    decided_by: decidedBy,
-  })
   const families = [
     family(
       'gauge',
       'sluice_observed_since_timestamp_seconds',
       'The time at which the counters were 0.',
-      [[{}, from / 1000]],
+      [[{}, total.from / 1000]],
       'seconds',
     ),
-    family(
-      'counter',
-      'sluice_decisions',
-      'Decisions. The policy is empty if none applies.',
-      sums(series, bySeries, ({ decisions }) => decisions),
-    ),
-    family(
-      'counter',
-      'sluice_units',
-      'The units that the decided requests cost.',
-      sums(series, bySeries, ({ units }) => units),
-    ),
-    family(
-      'counter',
-      'sluice_near_limit',
-      'Decisions after which at least 80 % of the quota was used.',
-      sums(
-        series,
-        ({ policy }) => ({ policy }),
-        ({ near }) => near,
-      ),
+    ...pointsOf(total).map(([name, points]) =>
+      family('counter', `sluice_${name.replace('.', '_')}`, counters[name][1], points),
     ),
     family('counter', 'sluice_fallbacks', 'Decisions by onStoreError.', [[{}, fallbacks]]),
-    family('counter', 'sluice_store_calls', 'HTTP requests to the store.', [[{}, store.calls]]),
-    family('counter', 'sluice_store_billed_commands', 'Commands that Upstash bills.', [
-      [{}, store.billedCommands],
-    ]),
-    family(
-      'counter',
-      'sluice_store_errors',
-      'Failed calls to the store.',
-      by('code', store.errors),
-    ),
     family(
       'histogram',
       'sluice_store_call_duration_seconds',
       'The duration of calls to the store.',
-      buckets(store.latency),
+      buckets(total.store.latency),
       'seconds',
     ),
     family('gauge', 'sluice_circuit_open', '1 while the circuit breaker is open, otherwise 0.', [
@@ -75,7 +39,12 @@ export function toOpenMetrics({ total, circuit, answeredAt, fallbacks, dropped }
       answeredAt === undefined ? [] : [[{}, answeredAt / 1000]],
       'seconds',
     ),
-    family('counter', 'sluice_dropped_reports', 'Reports that a sink lost.', by('sink', dropped)),
+    family(
+      'counter',
+      'sluice_dropped_reports',
+      'Reports that a sink lost.',
+      Object.entries(dropped).map(([sink, count]) => [{ sink }, count]),
+    ),
   ]
   return `${families.flat().join('\n')}\n# EOF\n`
 }
@@ -99,34 +68,12 @@ function family(
 }
 
 function labelled(labels: Labels): string {
-  const pairs = Object.entries(labels).flatMap(([name, value]) =>
-    value === undefined ? [] : `${name}="${escaped(value)}"`,
-  )
+  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escaped(value)}"`)
   return pairs.length > 0 ? `{${pairs.join(',')}}` : ''
 }
 
 const escaped = (value: string) =>
   value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
-
-/** Sums a count of series with the same labels, because a metric may have only one sample for them. */
-function sums(
-  series: Series[],
-  labelsOf: (one: Series) => Labels,
-  countOf: (one: Series) => number,
-): Sample[] {
-  const samples = new Map<string, Sample>()
-  for (const one of series) {
-    const labels = labelsOf(one)
-    const key = labelled(labels)
-    const sample = samples.get(key)
-    if (sample) sample[1] += countOf(one)
-    else samples.set(key, [labels, countOf(one)])
-  }
-  return [...samples.values()]
-}
-
-const by = (label: string, counts: Record<string, number>) =>
-  Object.entries(counts).map(([value, count]): Sample => [{ [label]: value }, count])
 
 /** The cumulative buckets of a histogram. */
 function buckets({ bounds, counts, sum }: Histogram): Sample[] {

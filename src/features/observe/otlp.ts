@@ -1,4 +1,5 @@
 /** The sink that sends metrics to an OpenTelemetry collector: OTLP/HTTP in JSON (https://opentelemetry.io/docs/specs/otlp/). */
+import { counters, type Labels, pointsOf } from './metrics.ts'
 import { post, ReportError } from './post.ts'
 import type { Counts, Histogram, Sink } from './report.ts'
 
@@ -31,52 +32,25 @@ export function otlpSink(url: string): Sink {
 }
 
 /** Converts counts to OTLP metrics. Metrics without a count are left out. */
-function metricsOf({ from, to, series, store }: Counts) {
-  const time = { startTimeUnixNano: nanoseconds(from), timeUnixNano: nanoseconds(to) }
-
-  function sum(name: string, unit: string, points: [labels: OtlpLabels, value: number][]) {
+function metricsOf(counts: Counts) {
+  const time = {
+    startTimeUnixNano: nanoseconds(counts.from),
+    timeUnixNano: nanoseconds(counts.to),
+  }
+  const sums = pointsOf(counts).flatMap(([name, points]) => {
     const dataPoints = points
       .filter(([, value]) => value > 0)
-      .map(([labels, value]) => ({ ...attributes(labels), ...time, ...numberOf(value) }))
-    const metric = { aggregationTemporality: DELTA, isMonotonic: true, dataPoints }
-    return dataPoints.length > 0 ? [{ name, unit, sum: metric }] : []
-  }
-
-  const near = new Map<string, number>()
-  for (const one of series) near.set(one.policy, (near.get(one.policy) ?? 0) + one.near)
-  const labelled = series.map((one) => ({
-    one,
-    labels: {
-      'sluice.policy': one.policy,
-      'sluice.outcome': one.outcome,
-      'sluice.decided_by': one.decidedBy,
-    },
-  }))
-  return [
-    ...sum(
-      'sluice.decisions',
-      '{decision}',
-      labelled.map(({ one, labels }) => [labels, one.decisions]),
-    ),
-    ...sum(
-      'sluice.units',
-      '{unit}',
-      labelled.map(({ one, labels }) => [labels, one.units]),
-    ),
-    ...sum(
-      'sluice.near_limit',
-      '{decision}',
-      [...near].map(([policy, count]) => [{ 'sluice.policy': policy }, count]),
-    ),
-    ...sum('sluice.store.calls', '{call}', [[{}, store.calls]]),
-    ...sum('sluice.store.billed_commands', '{command}', [[{}, store.billedCommands]]),
-    ...sum(
-      'sluice.store.errors',
-      '{error}',
-      Object.entries(store.errors).map(([code, count]) => [{ 'sluice.code': code }, count]),
-    ),
-    ...histogram('sluice.store.call.duration', time, store.latency),
-  ]
+      .map(([labels, value]) => ({
+        ...attributes(labels, 'sluice.'),
+        ...time,
+        ...numberOf(value),
+      }))
+    const sum = { aggregationTemporality: DELTA, isMonotonic: true, dataPoints }
+    return dataPoints.length > 0
+      ? [{ name: `sluice.${name}`, unit: `{${counters[name][0]}}`, sum }]
+      : []
+  })
+  return [...sums, ...histogram('sluice.store.call.duration', time, counts.store.latency)]
 }
 
 /** The histogram in seconds, the unit of durations in OpenTelemetry. */
@@ -94,10 +68,11 @@ function histogram(name: string, time: object, { bounds, counts, sum }: Histogra
   return [{ name, unit: 's', histogram: metric }]
 }
 
-type OtlpLabels = Record<string, string>
-
-const attributes = (labels: OtlpLabels) => ({
-  attributes: Object.entries(labels).map(([key, stringValue]) => ({ key, value: { stringValue } })),
+const attributes = (labels: Labels, prefix = '') => ({
+  attributes: Object.entries(labels).map(([key, stringValue]) => ({
+    key: `${prefix}${key}`,
+    value: { stringValue },
+  })),
 })
 
 /** The JSON mapping of protobuf writes integers of 64 bits as text. */
