@@ -48,6 +48,12 @@ export const httpMutants: Mutant[] = [
   refusal('leaves Retry-After to the function', '{ ...retryAfter(decision), ', '{ ', 'refusal'),
 
   response(
+    'writes the name of a policy into the document as it is',
+    'JSON.stringify(policy)',
+    "'\"' + policy + '\"'",
+    'response',
+  ),
+  response(
     'reports the wait for a slot as Retry-After',
     '(hasSlots(limit) ? limit.bannedForMs : limit.retryAfterMs) ?? 0',
     'limit.retryAfterMs ?? 0',

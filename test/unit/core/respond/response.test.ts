@@ -98,6 +98,24 @@ describe('the response to a refused request', () => {
     })
   })
 
+  test('The document is JSON, whatever the names of the policies are.', async () => {
+    const named = fc.record({ policy: fc.string({ unit: 'grapheme' }), wait: fc.nat() })
+    await fc.assert(
+      fc.asyncProperty(fc.array(named, { minLength: 1 }), fc.boolean(), async (all, isBan) => {
+        const limits = all.map(({ policy, wait }) =>
+          state({ policy, allowed: false, ...(isBan && { bannedForMs: wait }) }),
+        )
+        const decision = refused(all[0]!.wait, ...limits)
+        const answer = refusal(isBan ? { ...decision, reason: 'banned' } : decision)
+        await expect(answer.json()).resolves.toMatchObject({
+          status: 429,
+          retryAfterMs: all[0]!.wait,
+          'violated-policies': all.map(({ policy }) => policy),
+        })
+      }),
+    )
+  })
+
   test('A refusal of a cost above the quota says so and has no Retry-After.', async () => {
     const response = refusal(refused(null, state({ allowed: false, cost: 11, retryAfterMs: null })))
     expect(response.status).toBe(429)
