@@ -33,14 +33,19 @@ const nodeEntries = {
   cli: 'cli/main.ts',
 }
 
-const barrel = readFileSync(new URL('src/features/index.ts', import.meta.url), 'utf8')
-const features = [...barrel.matchAll(/'\.\/(.*)\/index\.ts'/g)].map(([, name]) => name!)
+/** The files with the code of features. A bundler drops whole files, so each feature has one of its own, apart from its schemas. */
+const features = Object.fromEntries(
+  globSync('src/features/*/{index,stages}.ts').map((file) => {
+    const [, , folder, name] = file.split(/[/.]/)
+    return [name === 'index' ? folder! : `${folder}-${name}`, file]
+  }),
+)
 
 /** Parts of `index` and of `features` that a bundler drops if a project does not use them: it drops whole files. */
 const parts = {
   gateway: 'src/hosts/worker/gateway.ts',
   middleware: 'src/hosts/app/middleware.ts',
-  ...Object.fromEntries(features.map((name) => [name, `src/features/${name}/index.ts`])),
+  ...features,
 }
 
 const honoLicense = readFileSync(new URL('node_modules/hono/LICENSE', import.meta.url), 'utf8')
@@ -69,11 +74,12 @@ function withoutTypes() {
   }
 }
 
-/** Removes the file of a feature that only exports the chunk with its code again. `features.js` imports the chunk. */
+/** Removes the file of a feature that only exports the chunk with its code again, which other files import. */
 function withoutCopies() {
-  const text = readFileSync(new URL('dist/features.js', import.meta.url), 'utf8')
-  for (const name of features) {
-    if (!text.includes(`"./${name}.js"`)) rmSync(new URL(`dist/${name}.js`, import.meta.url))
+  const files = globSync('dist/{,built/}*.js')
+  const text = files.map((file) => readFileSync(file, 'utf8')).join('')
+  for (const name of Object.keys(features)) {
+    if (!text.includes(`/${name}.js"`)) rmSync(`dist/${name}.js`)
   }
 }
 

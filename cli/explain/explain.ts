@@ -15,7 +15,7 @@ import { compileMatcher, type Match } from '../../src/core/program/match.ts'
 import { addressReader } from '../../src/core/request/client-address.ts'
 import { normalizePath } from '../../src/core/request/path.ts'
 import { RequestView } from '../../src/core/request/view.ts'
-import { plans } from '../../src/features/plans/index.ts'
+import { defaults } from '../../src/features/defaults.ts'
 import { type RequestTerms, toRequest } from './request.ts'
 import { type NotMet, whyNot } from './why.ts'
 
@@ -89,7 +89,7 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
   const config = withoutFunctions(parsed)
   const notes: string[] = []
   const log = (_event: string, _code: string, message: string) => void notes.push(message)
-  const stages = stagesOf({ config, log }, featuresOf(config, [plans()]))
+  const stages = stagesOf({ config, log }, featuresOf(config, defaults()))
   const readers = keyReaders(config, log, stages.claims)
   const describe = compileMatcher(config, log, stages, readers)
   const runtime = { env: process.env, context: undefined, waitUntil: () => {} }

@@ -1,4 +1,4 @@
-/** The networks of Cloudflare that `proxies()` knows must be those that Cloudflare publishes. */
+/** The networks of Cloudflare that `trustedProxies` names must be those that Cloudflare publishes. */
 import type { Config } from '../../src/core/config/parse.ts'
 import { trustedNames } from '../../src/core/config/trusted-names.ts'
 import { cloudflare } from '../../src/features/proxies/networks.ts'

@@ -7,7 +7,7 @@ import type { KeyPart } from '../../src/core/config/schema/key.ts'
 import { featuresOf, stagesOf } from '../../src/core/feature.ts'
 import { compileMatcher, type Match } from '../../src/core/program/match.ts'
 import { RequestView } from '../../src/core/request/view.ts'
-import { plans } from '../../src/features/plans/index.ts'
+import { defaults } from '../../src/features/defaults.ts'
 import { withoutFunctions } from '../explain/explain.ts'
 import type { SampleRequest } from './client.ts'
 
@@ -17,7 +17,7 @@ const ADDRESS = '192.0.2.1'
 /** Matches requests as the deployment should. */
 export function createLocalMatcher(parsed: Config, url: string, headers: Record<string, string>) {
   const config = withoutFunctions(parsed)
-  const stages = stagesOf({ config, log: () => {} }, featuresOf(config, [plans()]))
+  const stages = stagesOf({ config, log: () => {} }, featuresOf(config, defaults()))
   const match = compileMatcher(config, () => {}, stages)
   const runtime = { env: process.env, context: undefined, waitUntil: () => {} }
   return async (sample: SampleRequest): Promise<Match[]> => {

@@ -1,25 +1,13 @@
-/**
- * `sluice/features`: all features. Those that need neither parameters nor a secret are on in every host (defaults.ts), so `use` names only
- * the others.
- */
-export * from './bans/index.ts'
+/** `sluice/features`: the features with parameters. The others are on in every host (defaults.ts). */
+
+export type { RefusalOptions } from '../core/config/schema/refusal-fields.ts'
+export type { PenaltyOptions } from './bans/fields.ts'
 export * from './bodies/index.ts'
 export * from './cluster/index.ts'
-export * from './concurrency/index.ts'
-export * from './distinct/index.ts'
 export * from './endpoints/index.ts'
-export * from './header-sets/index.ts'
 export * from './jitter/index.ts'
 export * from './jwt/index.ts'
-export * from './leases/index.ts'
-export * from './live/index.ts'
 export * from './observe/index.ts'
-export * from './overrides/index.ts'
-export * from './plans/index.ts'
-export * from './proxies/index.ts'
 export * from './quota/index.ts'
-export * from './refusals/index.ts'
-export * from './shield/index.ts'
-export * from './sliding-log/index.ts'
 export * from './turns/index.ts'
 export * from './verify/index.ts'

@@ -9,12 +9,18 @@ import { matchWith } from '../core/decide/matched.ts'
 import { operations } from '../core/decide/operate.ts'
 import { type Feature, featuresOf, stagesOf } from '../core/feature.ts'
 import type { KeyValues } from '../core/program/explicit-key.ts'
-import { bans } from '../features/bans/index.ts'
-import { concurrency } from '../features/concurrency/index.ts'
-import { leases } from '../features/leases/index.ts'
-import { overrides } from '../features/overrides/index.ts'
-import { slidingLog } from '../features/sliding-log/index.ts'
-import { turns } from '../features/turns/index.ts'
+import { declaration as bansFields } from '../features/bans/declaration.ts'
+import { compile as bans } from '../features/bans/stages.ts'
+import { declaration as concurrencyFields } from '../features/concurrency/declaration.ts'
+import { compile as concurrency } from '../features/concurrency/stages.ts'
+import { declaration as leasesFields } from '../features/leases/declaration.ts'
+import { compile as leases } from '../features/leases/stages.ts'
+import { declaration as overridesFields } from '../features/overrides/declaration.ts'
+import { compile as overrides } from '../features/overrides/stages.ts'
+import { declaration as slidingLogFields } from '../features/sliding-log/declaration.ts'
+import { compile as slidingLog } from '../features/sliding-log/stages.ts'
+import { declaration as turnsFields } from '../features/turns/declaration.ts'
+import { turns } from '../features/turns/stages.ts'
 import { callsOf, Door, type Limits } from './door.ts'
 import { type LimitsOptions, type LimitTerms, parseLimits } from './terms.ts'
 
@@ -31,6 +37,15 @@ export type {
 
 export type { LimitsOptions, LimitTerms } from './terms.ts'
 
+const byDefault: readonly Feature[] = [
+  { ...bansFields, compile: bans },
+  { ...concurrencyFields, compile: concurrency },
+  { ...leasesFields, compile: leases },
+  { ...overridesFields, compile: overrides },
+  { ...slidingLogFields, compile: slidingLog },
+  { ...turnsFields, compile: turns },
+]
+
 /**
  * Makes limits that are decided by name and key.
  * @throws {ConfigError} immediately, if the terms or an option are invalid
@@ -42,7 +57,6 @@ export function limits<Name extends string>(
   terms: Record<Name, LimitTerms>,
   { env, ...options }: LimitsOptions = {},
 ): Limits<Name> {
-  const byDefault = [bans(), concurrency(), leases(), overrides(), slidingLog(), turns()]
   const config = parseLimits(terms, options, byDefault)
   const engine = engineOf(config, byDefault)
   const byName = new Map(config.policies.map((policy) => [policy.name, policy]))

@@ -8,10 +8,13 @@ import { createLimiter, type Limiter } from '../core/create.ts'
 import { operations } from '../core/decide/operate.ts'
 import type { Feature } from '../core/feature.ts'
 import { penalties } from '../features/bans/part.ts'
-import { concurrency } from '../features/concurrency/index.ts'
+import { declaration as concurrencyFields } from '../features/concurrency/declaration.ts'
+import { compile as concurrency } from '../features/concurrency/stages.ts'
 import { limitsOfOperators } from '../features/overrides/part.ts'
-import { plans } from '../features/plans/index.ts'
-import { slidingLog } from '../features/sliding-log/index.ts'
+import { declaration as plansFields } from '../features/plans/declaration.ts'
+import { compile as plans } from '../features/plans/stages.ts'
+import { declaration as slidingLogFields } from '../features/sliding-log/declaration.ts'
+import { compile as slidingLog } from '../features/sliding-log/stages.ts'
 import { lines } from '../features/turns/part.ts'
 import { createRoom } from '../features/turns/room.ts'
 import { createWaiting } from '../features/turns/wait.ts'
@@ -37,9 +40,9 @@ const fixed = <T>(value: T) =>
 
 /** The features that each limiter of calls has: its limits wait, and the other side may lower them. */
 const featuresOf = ({ wait, maxWaiting }: { wait: number; maxWaiting: number }): Feature[] => [
-  concurrency(),
-  plans(),
-  slidingLog(),
+  { ...concurrencyFields, compile: concurrency },
+  { ...plansFields, compile: plans },
+  { ...slidingLogFields, compile: slidingLog },
   {
     name: 'turns',
     fields: ({ algorithm }) => ({

@@ -30,9 +30,8 @@ test('sluice explain shows the units that a request must leave free.', async () 
 test('sluice explain shows the claim that may set a limit, and the source of the limit in force.', async () => {
   const output =
     await configured(`import { jwt } from ${JSON.stringify(`${root}src/features/jwt/index.ts`)}
-      import { overrides } from ${JSON.stringify(`${root}src/features/overrides/index.ts`)}
       export default {
-      use: [overrides(), jwt({ secret: 'JWT_SECRET' })],
+      use: [jwt({ secret: 'JWT_SECRET' })],
       policies: [
         { name: 'user', limit: { claim: 'rate', max: 50, otherwise: 5 }, window: '1s', key: 'jwt:sub', limits: { pro: 9 }, plan: 'query:plan', overrides: true },
       ],

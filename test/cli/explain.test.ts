@@ -241,9 +241,7 @@ In Redis, the general script decides.
     const policy = "limit: 1, window: '1s'"
     const file = await configs.write(
       'bots',
-      `import { refusals } from ${JSON.stringify(`${root}/src/features/refusals/index.ts`)}
-    export default {
-      use: [refusals()],
+      `export default {
       refusal: { headers: { 'x-docs': 'yes' } },
       policies: [
         { name: 'own', ${policy}, refusal: { status: 420, body: { json: 1, html: 'x' } } },

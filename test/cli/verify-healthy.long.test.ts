@@ -1,17 +1,15 @@
 /** `sluice verify` raises no false alarm. */
+
 import { createServer } from 'node:http'
 import fc from 'fast-check'
 import { beforeAll, expect, test } from 'vitest'
 import { verifyDeployment } from '../../cli/verify/run.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
-import { bans } from '../../src/features/bans/index.ts'
-import { concurrency } from '../../src/features/concurrency/index.ts'
 import { defaultFields } from '../../src/features/defaults.ts'
 import { jitter } from '../../src/features/jitter/index.ts'
-import { leases } from '../../src/features/leases/index.ts'
-import { slidingLog } from '../../src/features/sliding-log/index.ts'
 import { verify } from '../../src/features/verify/index.ts'
 import { rateLimiter } from '../../src/hosts/node/node.ts'
+import { bans, concurrency, leases, slidingLog } from '../support/features.ts'
 import { configOf, listen, useDatabase } from '../support/node-servers.ts'
 
 const TOKEN = 'a-token-to-verify-with'

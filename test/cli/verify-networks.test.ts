@@ -2,8 +2,8 @@ import { createServer } from 'node:http'
 import { expect, test } from 'vitest'
 import { checkNetworks } from '../../cli/verify/networks.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
-import { proxies } from '../../src/features/proxies/index.ts'
 import { cloudflare } from '../../src/features/proxies/networks.ts'
+import { proxies } from '../support/features.ts'
 import { listen } from '../support/node-servers.ts'
 
 const isV6 = (network: string) => network.includes(':')

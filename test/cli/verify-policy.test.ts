@@ -1,4 +1,5 @@
 /** What `sluice verify` says of healthy apps whose policies are hard to prove. */
+
 import { createServer } from 'node:http'
 import { beforeAll, expect, test } from 'vitest'
 import { verifyDeployment } from '../../cli/verify/run.ts'
@@ -6,10 +7,10 @@ import { parseConfig } from '../../src/core/config/parse.ts'
 import type { Feature } from '../../src/core/feature.ts'
 import { bodies } from '../../src/features/bodies/index.ts'
 import { defaultFields } from '../../src/features/defaults.ts'
-import { distinct } from '../../src/features/distinct/index.ts'
 import { turns } from '../../src/features/turns/index.ts'
 import { verify } from '../../src/features/verify/index.ts'
 import { rateLimiter } from '../../src/hosts/node/node.ts'
+import { distinct } from '../support/features.ts'
 import { configOf, listen, type Options, useDatabase } from '../support/node-servers.ts'
 
 const TOKEN = 'a-token-to-verify-with'

@@ -1,15 +1,16 @@
 /** Decisions while a slot of the cluster moves, and while the network between its nodes is cut. */
+
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startBridge } from 'sluice-upstash-bridge'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { UpstashOptions } from '../../src/core/connection/upstash/upstash.ts'
 import { hashedSubjects } from '../../src/core/decide/subject.ts'
 import { cluster } from '../../src/features/cluster/index.ts'
-import { concurrency } from '../../src/features/concurrency/index.ts'
 import { createSluice } from '../../src/hosts/app/sluice.ts'
 import { slotOf } from '../../src/stores/cluster/slot.ts'
 import { redis } from '../../src/stores/redis.ts'
 import { masterOf, subjectAt, useCluster } from '../support/cluster.ts'
+import { concurrency } from '../support/features.ts'
 import { clusterClients } from '../support/redis-clients.ts'
 import { policy, row, take } from '../support/split-redis.ts'
 import { newSubject } from '../support/subjects.ts'

@@ -3,7 +3,7 @@ import { parseConfig } from '../../src/core/config/parse.ts'
 import { featuresOf, stagesOf } from '../../src/core/feature.ts'
 import { compileMatcher, type Matched, type Matcher } from '../../src/core/program/match.ts'
 import { defaultFields } from '../../src/features/defaults.ts'
-import { plans } from '../../src/features/plans/index.ts'
+import { plans } from './features.ts'
 import { viewOnCloudflare } from './view-on-cloudflare.ts'
 
 export interface Circumstances {

@@ -1,21 +1,18 @@
 /** Isolates whose requests may wait, on Durable Objects in this process and at a time of their own. */
+
 import type { ConfigOptions, PolicyOptions } from '../../src/core/config/options.ts'
 import type { StoreRequest } from '../../src/core/connection/store.ts'
 import { decideEach } from '../../src/core/decide/decide.ts'
 import { type Operation, operate } from '../../src/core/decide/operate.ts'
 import type { DecideOptions } from '../../src/core/decide/question.ts'
 import { RequestView } from '../../src/core/request/view.ts'
-import { bans } from '../../src/features/bans/index.ts'
-import { overrides } from '../../src/features/overrides/index.ts'
-import { plans } from '../../src/features/plans/index.ts'
-import { slidingLog } from '../../src/features/sliding-log/index.ts'
 import { type TurnsOptions, turns } from '../../src/features/turns/index.ts'
 import { createAppLimiter } from '../../src/hosts/app/app-limiter.ts'
 import { sluiceOf } from '../../src/hosts/app/sluice.ts'
 import { durableObjects } from '../../src/stores/durable-objects/index.ts'
 import type { ObjectNamespace } from '../../src/stores/durable-objects/runtime.ts'
 import type { ObjectCall } from '../../src/stores/durable-objects/wire.ts'
-import { instantDigests } from './instant-digests.ts'
+import { bans, overrides, plans, slidingLog } from './features.ts'
 import { memoryObjects } from './memory-objects.ts'
 import type { VirtualTime } from './virtual-time.ts'
 
@@ -27,7 +24,6 @@ export interface IsolateChange extends Partial<ConfigOptions<Request>>, TurnsOpt
 
 /** Durable Objects behind a network. */
 export function heldWorld(time: VirtualTime, latency: () => number = () => 0) {
-  instantDigests()
   const memory = memoryObjects()
   const travel = async () => {
     const ms = latency()

@@ -1,4 +1,5 @@
 /** Real servers of Node with one limiter each, for the tests of the adapters. */
+
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { connect, createServer as createHttp2Server, type OutgoingHttpHeaders } from 'node:http2'
@@ -10,11 +11,11 @@ import fastify from 'fastify'
 import { Hono } from 'hono'
 import { afterAll, afterEach, beforeAll, onTestFinished } from 'vitest'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
-import { concurrency } from '../../src/features/concurrency/index.ts'
 import { rateLimiter as honoRateLimiter } from '../../src/hosts/app/middleware.ts'
 import { fastifyRateLimiter, rateLimiter } from '../../src/hosts/node/node.ts'
 import type { Limits } from '../../src/limits/door.ts'
 import { useDatabase as useDatabaseOf } from './database.ts'
+import { concurrency } from './features.ts'
 
 export type Options = Omit<ConfigOptions, 'origin'>
 

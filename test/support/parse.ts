@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import { ConfigError } from '../../src/core/base/errors.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
 import { defaultFields } from '../../src/features/defaults.ts'
-import { leases } from '../../src/features/leases/index.ts'
+import { leases } from './features.ts'
 
 /** The forms of a key part, as error messages list them. */
 export const KEY =

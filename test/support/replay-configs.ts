@@ -1,4 +1,5 @@
 /** Random configurations with every field that a policy has, and the requests of a log. */
+
 import fc from 'fast-check'
 import type { Fact, LogLine } from '../../cli/replay/line.ts'
 import { ConfigError } from '../../src/core/base/errors.ts'
@@ -12,12 +13,9 @@ import { parseConfig } from '../../src/core/config/parse.ts'
 import type { CostOptions } from '../../src/core/config/schema/cost.ts'
 import { bodies } from '../../src/features/bodies/index.ts'
 import { defaultFields } from '../../src/features/defaults.ts'
-import { distinct } from '../../src/features/distinct/index.ts'
 import { graphqlCost } from '../../src/features/graphql/graphql.ts'
 import { jwt } from '../../src/features/jwt/index.ts'
-import { leases } from '../../src/features/leases/index.ts'
-import { overrides } from '../../src/features/overrides/index.ts'
-import { refusals } from '../../src/features/refusals/index.ts'
+import { distinct, leases, overrides, refusals } from './features.ts'
 import * as random from './random-conditions.ts'
 
 /** What the configurations may need. */

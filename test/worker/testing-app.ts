@@ -1,10 +1,8 @@
 /** A Worker and app for the tests of sluice/testing: each first part of the path has a policy. */
+
 import { Hono } from 'hono'
-import { bans } from '../../src/features/bans/index.ts'
-import { concurrency } from '../../src/features/concurrency/index.ts'
-import { leases } from '../../src/features/leases/index.ts'
-import { slidingLog } from '../../src/features/sliding-log/index.ts'
 import { type Bindings, type PolicyOptions, rateLimiter } from '../../src/index.ts'
+import { bans, concurrency, leases, slidingLog } from '../support/features.ts'
 
 const policy = (name: string, options: Partial<PolicyOptions>): PolicyOptions => ({
   name,

@@ -2,7 +2,7 @@ import { type Soon, whenKnown } from '../../../src/core/base/when-known.ts'
 import type { Config } from '../../../src/core/config/parse.ts'
 import { featuresOf, stagesOf } from '../../../src/core/feature.ts'
 import { compileMatcher, type Matched } from '../../../src/core/program/match.ts'
-import { plans } from '../../../src/features/plans/index.ts'
+import { defaults } from '../../../src/features/defaults.ts'
 import type { LogLine } from '../line.ts'
 import { BySender } from '../sender.ts'
 import { lineViews } from './line-view.ts'
@@ -23,7 +23,7 @@ export function createLineMatcher(config: Config, known: Known): LineMatcher {
   const viewOf = lineViews(config)
   let now = 0
   const log = () => {} // only keys that a log cannot replay have events
-  const stages = stagesOf({ config: found.config, log }, featuresOf(found.config, [plans()]))
+  const stages = stagesOf({ config: found.config, log }, featuresOf(found.config, defaults()))
   const match = compileMatcher(found.config, log, stages, undefined, () => now)
   return {
     ...found,

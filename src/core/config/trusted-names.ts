@@ -1,4 +1,4 @@
-/** Reports whether an entry of `trustedProxies` is a name, which `proxies()` knows. No address is a word. */
+/** Reports whether an entry of `trustedProxies` is a name, which the feature proxies knows. No address is a word. */
 export const isNetworkName = (entry: string) => /^[a-z]+$/.test(entry)
 
 /** The names of networks in a parsed `clientAddress`, each with its path. */

@@ -14,7 +14,7 @@ export type NameValues = (match: Match, nameSubject: NameSubject) => Promise<str
 /** The functions that make the subject of a limit and the digests of its values. */
 export interface Naming {
   nameSubject: NameSubject
-  /** Undefined without `distinct()`. */
+  /** Undefined if no policy counts distinct values. */
   nameValues?: NameValues | undefined
 }
 

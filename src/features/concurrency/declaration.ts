@@ -1,4 +1,4 @@
-/** What `concurrency()` adds to a configuration. */
+/** What concurrency adds to a configuration. */
 import { checkEntries } from '../../core/config/check-entries.ts'
 import type { FeatureFields } from '../../core/config/feature.ts'
 

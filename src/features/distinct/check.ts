@@ -1,4 +1,4 @@
-/** The policies that `distinct()` accepts. */
+/** The policies that the feature distinct accepts. */
 import { checkEntries } from '../../core/config/check-entries.ts'
 import type { CheckedConfig } from '../../core/config/feature.ts'
 import type { Policy } from '../../core/config/parse.ts'

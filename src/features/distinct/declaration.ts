@@ -1,4 +1,4 @@
-/** What `distinct()` adds to a configuration. */
+/** What distinct adds to a configuration. */
 import type { FeatureFields } from '../../core/config/feature.ts'
 import { checkPolicies } from './check.ts'
 

@@ -1,4 +1,4 @@
-/** What `headerSets()` adds to a configuration. */
+/** What headerSets adds to a configuration. */
 import type { FeatureFields } from '../../core/config/feature.ts'
 import { settings } from './fields.ts'
 

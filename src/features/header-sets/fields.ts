@@ -1,4 +1,4 @@
-/** The values of `headers` that `headerSets()` adds. */
+/** The values of `headers` that headerSets adds. */
 import * as v from 'valibot'
 import type { FieldSet } from '../../core/base/field-set.ts'
 import { APART } from '../../core/config/schema/headers.ts'

@@ -1,4 +1,4 @@
-/** What `live()` adds to a configuration. */
+/** What live adds to a configuration. */
 import type { FeatureFields } from '../../core/config/feature.ts'
 import { settings } from './fields.ts'
 

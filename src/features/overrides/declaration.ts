@@ -1,4 +1,4 @@
-/** What `overrides()` adds to a configuration. */
+/** What overrides adds to a configuration. */
 import type { FeatureFields } from '../../core/config/feature.ts'
 import { fields } from './fields.ts'
 

@@ -1,4 +1,4 @@
-/** What `plans()` adds to a configuration. */
+/** What plans adds to a configuration. */
 import type { FeatureFields } from '../../core/config/feature.ts'
 import type { Policy } from '../../core/config/schema/policy.ts'
 import { tooLarge } from '../../core/config/schema/policy-checks.ts'

@@ -1,4 +1,9 @@
-/** What `proxies()` adds to a configuration. */
+/**
+ * The networks that names in `trustedProxies` stand for:
+ * - `'cloudflare'`: those that Cloudflare publishes (https://www.cloudflare.com/ips/), of 2023-09-28
+ * - `'loopback'`: the own machine
+ * - `'private'`: private and link-local networks, such as `10.0.0.0/8` and `fc00::/7`
+ */
 import type { FeatureFields } from '../../core/config/feature.ts'
 import { trustedNames } from '../../core/config/trusted-names.ts'
 import { networks } from './networks.ts'

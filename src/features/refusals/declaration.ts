@@ -1,4 +1,4 @@
-/** What `refusals()` adds to a configuration. */
+/** What refusals adds to a configuration. */
 import type { FeatureFields } from '../../core/config/feature.ts'
 import { checkRefusals } from './check.ts'
 

@@ -1,4 +1,4 @@
-/** What `shield()` adds to a configuration. */
+/** What shield adds to a configuration. */
 import type { FeatureFields } from '../../core/config/feature.ts'
 import { settings } from './fields.ts'
 

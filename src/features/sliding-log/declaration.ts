@@ -1,4 +1,4 @@
-/** What `slidingLog()` adds to a configuration. */
+/** What slidingLog adds to a configuration. */
 import { checkEntries } from '../../core/config/check-entries.ts'
 import type { FeatureFields } from '../../core/config/feature.ts'
 

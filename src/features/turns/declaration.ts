@@ -1,4 +1,4 @@
-/** What `turns()` adds to a configuration. */
+/** What turns adds to a configuration. */
 import type { FeatureFields } from '../../core/config/feature.ts'
 import { fields } from './fields.ts'
 

@@ -1,4 +1,5 @@
 /** A replay counts by the address that the deployed limiter would count by, whatever clients write into the log. */
+
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,7 +7,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type ReplayOptions, replay } from '../../../cli/replay/run.ts'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
-import { proxies } from '../../../src/features/proxies/index.ts'
+import { proxies } from '../../support/features.ts'
 import { clfStamp, wrappings, writable, writers } from '../../support/log-lines.ts'
 
 let folder: string

@@ -11,8 +11,7 @@ import { parseConfig } from '../../../src/core/config/parse.ts'
 import { bodies } from '../../../src/features/bodies/index.ts'
 import { defaultFields } from '../../../src/features/defaults.ts'
 import { jwt } from '../../../src/features/jwt/index.ts'
-import { leases } from '../../../src/features/leases/index.ts'
-import { overrides } from '../../../src/features/overrides/index.ts'
+import { leases, overrides } from '../../support/features.ts'
 import { lineAt } from '../../support/replay.ts'
 
 const combined: Fact[] = ['ip', 'status', 'query', 'header:user-agent', 'header:referer']

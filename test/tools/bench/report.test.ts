@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
 import { parseConfig } from '../../../src/core/config/parse.ts'
-import { leases } from '../../../src/features/leases/index.ts'
 import { limits } from '../../../src/limits/limits.ts'
 import { warningOf } from '../../../tools/bench/stack/report/about.ts'
 import { panelsOf } from '../../../tools/bench/stack/report/panels.ts'
@@ -20,6 +19,7 @@ import {
 } from '../../../tools/bench/stack/variants.ts'
 import { judgeRow, rows } from '../../../tools/bench/stack/verdict.ts'
 import { workloads } from '../../../tools/bench/stack/workloads.ts'
+import { leases } from '../../support/features.ts'
 import { results, sample } from './samples.ts'
 
 const workload = (id: string) => workloads.find((one) => one.id === id)!

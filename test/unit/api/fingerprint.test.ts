@@ -1,9 +1,10 @@
 /** Fingerprints of calls with an `Idempotency-Key`. While a deployment rolls out, isolates of two versions compare them. */
+
 import { expect, test } from 'vitest'
 import { idempotencyOf } from '../../../src/api/idempotency.ts'
-import { overrides } from '../../../src/features/overrides/index.ts'
 import { turns } from '../../../src/features/turns/index.ts'
 import { createMatcher } from '../../support/create-matcher.ts'
+import { overrides } from '../../support/features.ts'
 
 const policy = { limit: 5, window: '1m', key: 'global' } as const
 const call = new Request('https://app.example/_sluice/v1/decide', {

@@ -1,11 +1,12 @@
 /** The Hono middleware and the app's handlers read the same body. */
+
 import { Hono } from 'hono'
 import { describe, expect, test } from 'vitest'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
-import { bans } from '../../../src/features/bans/index.ts'
 import { bodies } from '../../../src/features/bodies/index.ts'
 import { rateLimiter } from '../../../src/hosts/app/middleware.ts'
 import { createSluice } from '../../../src/hosts/app/sluice.ts'
+import { bans } from '../../support/features.ts'
 import { configOf, useDatabase } from '../../support/node-servers.ts'
 
 useDatabase()

@@ -1,12 +1,13 @@
 /** `distinct` in the gateway, on a real Redis. */
+
 import { createClient } from 'redis'
 import { expect, test } from 'vitest'
 import type { Decision } from '../../../src/core/base/decision.ts'
 import type { PolicyOptions } from '../../../src/core/config/options.ts'
 import { hashedSubjects } from '../../../src/core/decide/subject.ts'
-import { distinct } from '../../../src/features/distinct/index.ts'
 import { TestClock } from '../../../src/testing/clock.ts'
 import { apiOf, apiTokens } from '../../support/api-stack.ts'
+import { distinct } from '../../support/features.ts'
 import { useGateway } from '../../support/gateway.ts'
 
 class SetClock extends TestClock {

@@ -1,11 +1,12 @@
 /** A client may disconnect before the decision. A charge that depends on the response must still be settled. */
+
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Hono } from 'hono'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { PolicyOptions } from '../../../src/core/config/options.ts'
-import { concurrency } from '../../../src/features/concurrency/index.ts'
 import { rateLimiter } from '../../../src/hosts/app/middleware.ts'
+import { concurrency } from '../../support/features.ts'
 
 let arrived = Promise.withResolvers<() => void>()
 /** A database that holds the reply to a take until the test releases it. */

@@ -2,16 +2,13 @@
 import { type ExecutionContext, Hono } from 'hono'
 import { describe, expect, test } from 'vitest'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
-import { bans } from '../../../src/features/bans/index.ts'
 import { bodies } from '../../../src/features/bodies/index.ts'
-import { leases } from '../../../src/features/leases/index.ts'
 import { type DecisionEvent, observe } from '../../../src/features/observe/index.ts'
-import { plans } from '../../../src/features/plans/index.ts'
-import { shield as shieldFeature } from '../../../src/features/shield/index.ts'
 import { rateLimiter } from '../../../src/hosts/app/middleware.ts'
 import { createSluice } from '../../../src/hosts/app/sluice.ts'
 import { createGateway } from '../../../src/hosts/worker/gateway.ts'
 import { useDatabase } from '../../support/database.ts'
+import { bans, leases, plans, shield as shieldFeature } from '../../support/features.ts'
 
 const database = useDatabase()
 

@@ -1,12 +1,13 @@
 /** Charges that depend on the response of the origin (`countOnly`, `cost.response`), with faults between the gateway and Redis. */
+
 import type { ServerResponse } from 'node:http'
 import { Hono } from 'hono'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { AlgorithmName, PolicyOptions } from '../../../src/core/config/options.ts'
 import { algorithms } from '../../../src/core/connection/algorithms/index.ts'
-import { concurrency } from '../../../src/features/concurrency/index.ts'
 import { rateLimiter } from '../../../src/hosts/app/middleware.ts'
 import { type Faults, startFaults } from '../../support/fault-proxy/index.ts'
+import { concurrency } from '../../support/features.ts'
 import { type Isolate, useGateway } from '../../support/gateway.ts'
 import { type Script, startScriptedOrigin } from '../../support/scripted-origin.ts'
 

@@ -1,13 +1,14 @@
 /** Penalties: a client with too many refusals is banned, and other clients are unaffected. */
+
 import { Hono } from 'hono'
 import { expect, test } from 'vitest'
 import type { Decision, Reason } from '../../../src/core/base/decision.ts'
 import type { AlgorithmName, PolicyOptions } from '../../../src/core/config/options.ts'
 import { algorithms } from '../../../src/core/connection/algorithms/index.ts'
-import { bans } from '../../../src/features/bans/index.ts'
 import { rateLimiter } from '../../../src/hosts/app/middleware.ts'
 import { TestClock } from '../../../src/testing/clock.ts'
 import { commandsBetween } from '../../support/commands.ts'
+import { bans } from '../../support/features.ts'
 import { useGateway } from '../../support/gateway.ts'
 
 const policy = (name: string, options: Partial<PolicyOptions> = {}): PolicyOptions => ({

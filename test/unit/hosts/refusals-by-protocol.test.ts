@@ -1,12 +1,13 @@
 /** Refusals that clients of MCP, JSON-RPC and GraphQL read: through the gateway, with the client library of MCP. */
+
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { PolicyOptions } from '../../../src/core/config/options.ts'
 import { parseConfig } from '../../../src/core/config/parse.ts'
 import { bodies } from '../../../src/features/bodies/index.ts'
-import { refusals } from '../../../src/features/refusals/index.ts'
 import { createAppLimiter } from '../../../src/hosts/app/app-limiter.ts'
 import { API_TOKEN, apiTokens } from '../../support/api-stack.ts'
+import { refusals } from '../../support/features.ts'
 import { useGateway } from '../../support/gateway.ts'
 import { expectedBy } from '../../support/parse.ts'
 import { type Script, startScriptedOrigin } from '../../support/scripted-origin.ts'

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { ConfigError } from '../../../src/core/base/errors.ts'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
-import { concurrency } from '../../../src/features/concurrency/index.ts'
 import { createSluice } from '../../../src/hosts/app/sluice.ts'
 import { useDatabase } from '../../support/database.ts'
+import { concurrency } from '../../support/features.ts'
 
 const { env } = useDatabase()
 

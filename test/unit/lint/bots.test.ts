@@ -1,5 +1,5 @@
 /** Conditions that need Bot Management, and refusals. */
-import { refusals } from '../../../src/features/refusals/index.ts'
+import { refusals } from '../../support/features.ts'
 import { allowing, matching, one, priced, testFindings } from '../../support/lint.ts'
 
 const accept = 'needs-bot-management'

@@ -1,4 +1,5 @@
 /** Expectations of the configuration: what policies must hold for every request. */
+
 import { describe, expect, test } from 'vitest'
 import type {
   ConfigOptions,
@@ -6,11 +7,11 @@ import type {
   PolicyOptions,
 } from '../../../src/core/config/options.ts'
 import { parseConfig } from '../../../src/core/config/parse.ts'
-import { distinct } from '../../../src/features/distinct/index.ts'
 import { jwt as createJwt } from '../../../src/features/jwt/index.ts'
 import { checkExpectations } from '../../../src/lint/expect/expectations.ts'
 import { mostUnits } from '../../../src/lint/expect/units.ts'
 import { lint } from '../../../src/lint/lint.ts'
+import { distinct } from '../../support/features.ts'
 import { found, one, several, testFindings } from '../../support/lint.ts'
 
 const login: Partial<PolicyOptions> = { match: { path: '/login', method: 'POST' } }

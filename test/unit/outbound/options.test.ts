@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { leases } from '../../../src/features/leases/index.ts'
 import { type OutboundOptions, outbound } from '../../../src/outbound/index.ts'
 import { parseOptions } from '../../../src/outbound/options.ts'
+import { leases } from '../../support/features.ts'
 
 const policy = { name: 'calls', limit: 10, window: '1m' } as const
 const problemOf = (options: object) => {

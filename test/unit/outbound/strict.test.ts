@@ -4,12 +4,12 @@ import { expect, test, vi } from 'vitest'
 import { OutboundError, outbound } from '../../../src/outbound/index.ts'
 import { durableObjects } from '../../../src/stores/durable-objects/index.ts'
 import { replaceTime, runBy, VirtualTime } from '../../../tools/differential/time.ts'
-import { instantDigests } from '../../support/instant-digests.ts'
+import { useInstantDigests } from '../../support/instant-digests.ts'
 import { isLong } from '../../support/long.ts'
 import { memoryObjects } from '../../support/memory-objects.ts'
 
 replaceTime()
-instantDigests()
+useInstantDigests()
 const START = 1_789_000_000_000
 const URL = 'https://api.example.com/'
 

@@ -11,10 +11,9 @@ import { createDenialCache } from '../../../src/core/decide/denial-cache.ts'
 import type { LimiterParts } from '../../../src/core/decide/question.ts'
 import { withFallback } from '../../../src/core/fallback/fallback.ts'
 import { createLocalStore } from '../../../src/core/fallback/local.ts'
-import { stagesOf } from '../../../src/core/feature.ts'
+import { featuresOf, stagesOf } from '../../../src/core/feature.ts'
 import type { Matched } from '../../../src/core/program/match.ts'
-import { defaultFields } from '../../../src/features/defaults.ts'
-import { leases } from '../../../src/features/leases/index.ts'
+import { defaultFields, defaults } from '../../../src/features/defaults.ts'
 import { createRandom, gapMs } from '../random.ts'
 import type { BenchServer } from '../server.ts'
 import { billed } from '../stack/measure.ts'
@@ -161,7 +160,6 @@ function createIsolates(
   const config = parseConfig(
     {
       batching,
-      use: [leases()],
       policies: [{ ...perTenant, ...(lease && { lease }) }, perClient],
     },
     defaultFields,
@@ -174,7 +172,7 @@ function createIsolates(
   const log = (...line: unknown[]) => {
     throw new Error(line.join(' '))
   }
-  const stages = stagesOf({ config, log })
+  const stages = stagesOf({ config, log }, featuresOf(config, defaults()))
   const all = Array.from({ length: isolates }, (_, isolate): LimiterParts => {
     const far = database.from(rttOf(isolate % colos))
     const cache = denialCache ? createDenialCache() : undefined

@@ -42,8 +42,6 @@ export interface Variant {
     | 'shared-response'
     | 'ours'
     | 'ours-observe'
-    | 'ours-leases'
-    | 'ours-log'
     | 'ours-objects'
     | 'ours-limits'
     | 'ours-origin'
@@ -92,10 +90,8 @@ function ours(name: string, { policy = {}, config = {}, one, gateway }: Changes 
   }
 }
 
-const leasing = (max: number): Variant => ({
-  ...ours(`leases of ${max}`, { policy: { algorithm: 'fixed-window', lease: { max, ttl: '5s' } } }),
-  worker: 'ours-leases',
-})
+const leasing = (max: number) =>
+  ours(`leases of ${max}`, { policy: { algorithm: 'fixed-window', lease: { max, ttl: '5s' } } })
 
 const byName = (name: string, batching: boolean): Variant => ({
   name: `Sluice, ${name}`,
@@ -147,10 +143,7 @@ const all = {
   }),
   'ours-edge': ours('clock edge', { config: { clock: 'edge' } }),
   'ours-fixed': ours('fixed window', { policy: { algorithm: 'fixed-window' } }),
-  'ours-log': {
-    ...ours('sliding log', { policy: { algorithm: 'sliding-log' } }),
-    worker: 'ours-log',
-  },
+  'ours-log': ours('sliding log', { policy: { algorithm: 'sliding-log' } }),
   'ours-bucket': ours('token bucket', { policy: { algorithm: 'token-bucket' } }),
   'ours-gcra': ours('GCRA', { policy: { algorithm: 'gcra' } }),
   'ours-limits': byName('limits by name', true),

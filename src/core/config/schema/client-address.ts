@@ -21,7 +21,7 @@ const headerFields = () => ({
   header: pattern('the name of a header', /^[\w!#$%&'*+.^`|~-]+$/),
   /**
    * The proxies that set the header: their addresses and networks; or a number, if clients can only connect through a proxy. The names
-   * `cloudflare`, `loopback` and `private` stand for networks, and need `proxies()`. Required.
+   * `cloudflare`, `loopback` and `private` stand for networks. Required.
    */
   trustedProxies,
 })
@@ -29,7 +29,7 @@ const headerFields = () => ({
 const forwardedForFields = () => ({
   /**
    * The proxies in front of the app: their addresses and networks, or their number if clients can only connect through them. The names
-   * `cloudflare`, `loopback` and `private` stand for networks, and need `proxies()`. Required.
+   * `cloudflare`, `loopback` and `private` stand for networks. Required.
    */
   trustedProxies,
 })

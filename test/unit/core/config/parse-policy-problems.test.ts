@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
-import { overrides } from '../../../../src/features/overrides/index.ts'
+import { overrides } from '../../../support/features.ts'
 import { KEY, problems, problemsOf, valid } from '../../../support/parse.ts'
 
 const PATH = 'a path like "/login", "/users/:id" or "/api/*"'

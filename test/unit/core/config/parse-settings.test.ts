@@ -3,7 +3,7 @@ import type { ConfigOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { setOf } from '../../../../src/core/respond/ratelimit-fields/sets.ts'
 import { defaultFields } from '../../../../src/features/defaults.ts'
-import { plans } from '../../../../src/features/plans/index.ts'
+import { plans } from '../../../support/features.ts'
 import { errorOf, KEY, problems, shield, valid } from '../../../support/parse.ts'
 
 const SETS =

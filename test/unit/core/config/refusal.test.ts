@@ -1,9 +1,10 @@
 /** The configuration of refusals, and of conditions on bots and queries. */
+
 import { describe, expect, test } from 'vitest'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { withDocument } from '../../../../src/features/live/document.ts'
-import { refusals } from '../../../../src/features/refusals/index.ts'
 import { createAppLimiter } from '../../../../src/hosts/app/app-limiter.ts'
+import { refusals } from '../../../support/features.ts'
 import { errorOf, expectedBy } from '../../../support/parse.ts'
 
 const base = { name: 'a', limit: 1, window: '1s' }

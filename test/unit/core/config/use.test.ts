@@ -1,4 +1,5 @@
 /** Features: a field that needs one names the import, and what to write in `use`. */
+
 import { describe, expect, test } from 'vitest'
 import type { PolicyOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
@@ -6,7 +7,6 @@ import { operations } from '../../../../src/core/decide/operate.ts'
 import { bodies } from '../../../../src/features/bodies/index.ts'
 import { defaultFields, defaults } from '../../../../src/features/defaults.ts'
 import { jwt } from '../../../../src/features/jwt/index.ts'
-import { leases } from '../../../../src/features/leases/index.ts'
 import { turns } from '../../../../src/features/turns/index.ts'
 import { createAppLimiter } from '../../../../src/hosts/app/app-limiter.ts'
 import { rateLimiter } from '../../../../src/hosts/app/middleware.ts'
@@ -15,6 +15,7 @@ import { fastifyRateLimiter } from '../../../../src/hosts/node/fastify.ts'
 import { rateLimitProxy } from '../../../../src/hosts/node/next.ts'
 import { rateLimiter as ofNode } from '../../../../src/hosts/node/node.ts'
 import { createGateway } from '../../../../src/hosts/worker/gateway.ts'
+import { leases } from '../../../support/features.ts'
 import { errorOf, problems, shield, valid } from '../../../support/parse.ts'
 
 const limit = { claim: 'rate', max: 9, otherwise: 1 }

@@ -3,9 +3,8 @@ import { parseConfig } from '../../../../src/core/config/parse.ts'
 import type { StoreState } from '../../../../src/core/connection/store.ts'
 import { bindingOf, limitState, limitStates, limitsOf } from '../../../../src/core/decide/limit.ts'
 import type { Match } from '../../../../src/core/program/match.ts'
-import { distinct } from '../../../../src/features/distinct/index.ts'
 import { nameValues } from '../../../../src/features/distinct/values.ts'
-import { overrides } from '../../../../src/features/overrides/index.ts'
+import { distinct, overrides } from '../../../support/features.ts'
 
 const [a, b] = parseConfig({
   policies: [

@@ -1,4 +1,5 @@
 /** Memory of an isolate under a flood of random keys, with the largest configuration that the schema accepts. */
+
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterEach, expect, test, vi } from 'vitest'
@@ -7,8 +8,7 @@ import { decideEach } from '../../../../src/core/decide/decide.ts'
 import { createEngine } from '../../../../src/core/decide/engine.ts'
 import { stagesOf } from '../../../../src/core/feature.ts'
 import type { Match } from '../../../../src/core/program/match.ts'
-import { leases } from '../../../../src/features/leases/index.ts'
-import { slidingLog } from '../../../../src/features/sliding-log/index.ts'
+import { leases, slidingLog } from '../../../support/features.ts'
 
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void

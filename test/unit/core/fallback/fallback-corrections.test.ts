@@ -1,4 +1,5 @@
 /** Corrections of charges that the fallback has made, while the late reply of the database is pending. */
+
 import { expect, test } from 'vitest'
 import { StoreError } from '../../../../src/core/base/errors.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
@@ -9,7 +10,7 @@ import type { PolicyLimit } from '../../../../src/core/decide/limit.ts'
 import { settle } from '../../../../src/core/decide/settle.ts'
 import { withFallback } from '../../../../src/core/fallback/fallback.ts'
 import { createLocalStore } from '../../../../src/core/fallback/local.ts'
-import { concurrency } from '../../../../src/features/concurrency/index.ts'
+import { concurrency } from '../../../support/features.ts'
 
 test('The units of all policies that the isolate has counted are refunded at once, before the late reply.', async () => {
   const { policies } = parseConfig({

@@ -1,4 +1,5 @@
 /** A request that origins read in several ways counts in the way that is strictest for its client. */
+
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { describedRequest } from '../../../../src/api/described-request.ts'
@@ -10,8 +11,8 @@ import { compileMatcher, type Matched } from '../../../../src/core/program/match
 import { RequestView } from '../../../../src/core/request/view.ts'
 import { bodies } from '../../../../src/features/bodies/index.ts'
 import { defaultFields } from '../../../../src/features/defaults.ts'
-import { plans } from '../../../../src/features/plans/index.ts'
 import { createMatcher } from '../../../support/create-matcher.ts'
+import { plans } from '../../../support/features.ts'
 import { isLong } from '../../../support/long.ts'
 
 const runtime = { env: {}, waitUntil() {}, context: undefined }

@@ -1,13 +1,14 @@
 /** Own responses to refused requests: which one applies, its placeholders, and its fields. */
+
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Decision, LimitState } from '../../../../src/core/base/decision.ts'
 import type { ConfigOptions, PolicyOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { refuse } from '../../../../src/core/respond/refusal.ts'
-import { refusals } from '../../../../src/features/refusals/index.ts'
 import { write } from '../../../../src/features/refusals/write.ts'
 import { anyText } from '../../../support/any-text.ts'
+import { refusals } from '../../../support/features.ts'
 
 const HTML = 'text/html,*/*;q=0.8'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { bans } from '../../../../src/features/bans/index.ts'
 import { createSluice } from '../../../../src/hosts/app/sluice.ts'
+import { bans } from '../../../support/features.ts'
 import { errorOf, problems, valid } from '../../../support/parse.ts'
 
 const penalty = { after: 3, within: '1m', ban: '10s' } as const

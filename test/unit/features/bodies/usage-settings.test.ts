@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { ConfigError } from '../../../../src/core/base/errors.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { bodies } from '../../../../src/features/bodies/index.ts'
-import { leases } from '../../../../src/features/leases/index.ts'
 import { rateLimiter } from '../../../../src/hosts/node/node.ts'
+import { leases } from '../../../support/features.ts'
 
 const COST = { usage: 'usage.total_tokens', otherwise: 500, max: 4000 }
 

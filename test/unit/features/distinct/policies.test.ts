@@ -1,13 +1,13 @@
 /** Policies with `distinct`: what they accept, and the values that they find in a request. */
+
 import { describe, expect, test } from 'vitest'
 import type { PolicyOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { bodies } from '../../../../src/features/bodies/index.ts'
 import { defaultFields } from '../../../../src/features/defaults.ts'
-import { distinct } from '../../../../src/features/distinct/index.ts'
-import { leases } from '../../../../src/features/leases/index.ts'
 import { createAppLimiter } from '../../../../src/hosts/app/app-limiter.ts'
 import { createMatcher } from '../../../support/create-matcher.ts'
+import { distinct, leases } from '../../../support/features.ts'
 import { expectedBy } from '../../../support/parse.ts'
 
 const policy = {

@@ -3,9 +3,9 @@ import { StoreError } from '../../../../src/core/base/errors.ts'
 import type { ConfigOptions } from '../../../../src/core/config/options.ts'
 import { createLimiter } from '../../../../src/core/create.ts'
 import { jwt } from '../../../../src/features/jwt/index.ts'
-import { live } from '../../../../src/features/live/index.ts'
 import { createLive } from '../../../../src/features/live/live.ts'
 import { createAppLimiter } from '../../../../src/hosts/app/app-limiter.ts'
+import { live } from '../../../support/features.ts'
 import { viewOnCloudflare } from '../../../support/view-on-cloudflare.ts'
 
 /** Live policies with a clock and a document that the test controls. `read` makes the result of the next reads. */

@@ -1,4 +1,5 @@
 /** Limits of operators that are changed at the same time, on a real Redis. */
+
 import { expect, test } from 'vitest'
 import { allParts } from '../../../../cli/replay/decide/script-parts.ts'
 import { credentialsOf } from '../../../../src/core/base/bindings.ts'
@@ -9,8 +10,8 @@ import type { Resizing } from '../../../../src/core/decide/operate.ts'
 import { operate } from '../../../../src/core/decide/operate.ts'
 import type { LimiterParts } from '../../../../src/core/decide/question.ts'
 import { changeLimit, listLimits } from '../../../../src/features/overrides/documents.ts'
-import { overrides } from '../../../../src/features/overrides/index.ts'
 import { useDatabase } from '../../../support/database.ts'
+import { overrides } from '../../../support/features.ts'
 
 const { env } = useDatabase()
 const PUT: Resizing = { mode: 'override', units: 50, forMs: 3_600_000 }

@@ -5,8 +5,8 @@ import { formatAddress, networkRange } from '../../../../src/core/base/ip.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import type { ClientAddressOptions } from '../../../../src/core/config/schema/client-address.ts'
 import { createLimiter } from '../../../../src/core/create.ts'
-import { proxies } from '../../../../src/features/proxies/index.ts'
 import { cloudflare, networks } from '../../../../src/features/proxies/networks.ts'
+import { proxies } from '../../../support/features.ts'
 
 /** The address of a client whose request has these fields and comes from `peer`. */
 function read(clientAddress: ClientAddressOptions, headers: Record<string, string>, peer: string) {
@@ -71,7 +71,7 @@ describe('a name that does not help', () => {
 })
 
 test('The date of the networks is the same in the documentation.', () => {
-  for (const file of ['src/features/proxies/index.ts', 'docs/reference/configuration.md']) {
+  for (const file of ['src/features/proxies/declaration.ts', 'docs/reference/configuration.md']) {
     expect(readFileSync(file, 'utf8')).toContain(`of ${cloudflare.published}`)
   }
 })

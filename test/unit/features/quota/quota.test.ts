@@ -1,16 +1,16 @@
 /** `GET /_sluice/quota`: what is left, for the client. */
+
 import { describe, expect, test } from 'vitest'
 import type { ConfigOptions } from '../../../../src/core/config/options.ts'
 import type { Policy } from '../../../../src/core/config/parse.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
-import { bans } from '../../../../src/features/bans/index.ts'
 import { bodies } from '../../../../src/features/bodies/index.ts'
-import { plans } from '../../../../src/features/plans/index.ts'
 import { dependsOnRequest, forSenders } from '../../../../src/features/quota/caller.ts'
 import { type CallerQuotas, quota } from '../../../../src/features/quota/index.ts'
 import { createSluice } from '../../../../src/hosts/app/sluice.ts'
 import { createGateway } from '../../../../src/hosts/worker/gateway.ts'
 import { useDatabase } from '../../../support/database.ts'
+import { bans, plans } from '../../../support/features.ts'
 
 const database = useDatabase()
 let namespaces = 0

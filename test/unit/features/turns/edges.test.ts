@@ -1,12 +1,11 @@
 import { expect, test } from 'vitest'
 import type { ConfigOptions, PolicyOptions } from '../../../../src/core/config/options.ts'
-import { concurrency } from '../../../../src/features/concurrency/index.ts'
 import { endpoints } from '../../../../src/features/endpoints/index.ts'
-import { slidingLog } from '../../../../src/features/sliding-log/index.ts'
 import { turns } from '../../../../src/features/turns/index.ts'
 import { createSluice } from '../../../../src/hosts/app/sluice.ts'
 import { durableObjects } from '../../../../src/stores/durable-objects/index.ts'
 import { useDatabase } from '../../../support/database.ts'
+import { concurrency, slidingLog } from '../../../support/features.ts'
 import { memoryObjects } from '../../../support/memory-objects.ts'
 
 const { env } = useDatabase()

@@ -2,9 +2,12 @@
 import fc from 'fast-check'
 import { beforeEach, expect, test, vi } from 'vitest'
 import { heldWorld, type Policies } from '../../../support/held-requests.ts'
+import { useInstantDigests } from '../../../support/instant-digests.ts'
 import { property } from '../../../support/law.ts'
 import { algorithms, type Counting } from '../../../support/schedules.ts'
 import { cancellable, inVirtualTime, type VirtualTime } from '../../../support/virtual-time.ts'
+
+useInstantDigests()
 
 /** How a policy counts. */
 interface Terms {

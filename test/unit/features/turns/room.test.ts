@@ -2,7 +2,10 @@
 import { expect, test } from 'vitest'
 import { createRoom, type GuestAnswer } from '../../../../src/features/turns/room.ts'
 import { heldWorld, type Policies } from '../../../support/held-requests.ts'
+import { useInstantDigests } from '../../../support/instant-digests.ts'
 import { inVirtualTime } from '../../../support/virtual-time.ts'
+
+useInstantDigests()
 
 const line = (change: object) => ({ name: 'line', key: 'global', ...change }) as Policies[0]
 

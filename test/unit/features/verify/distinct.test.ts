@@ -1,8 +1,9 @@
 /** Verified requests of a policy with `distinct`. */
+
 import { expect, test } from 'vitest'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
-import { distinct } from '../../../../src/features/distinct/index.ts'
 import { verifiedBy } from '../../../../src/features/verify/verified.ts'
+import { distinct } from '../../../support/features.ts'
 
 test('Each verified request counts as another value, whatever value it has, and a stated cost as several.', () => {
   const { policies } = parseConfig({

@@ -2,10 +2,8 @@ import { expect, test } from 'vitest'
 import { ConfigError } from '../../../../src/core/base/errors.ts'
 import type { PolicyOptions } from '../../../../src/core/config/options.ts'
 import { bodies } from '../../../../src/features/bodies/index.ts'
-import { distinct } from '../../../../src/features/distinct/index.ts'
-import { plans } from '../../../../src/features/plans/index.ts'
-import { shield } from '../../../../src/features/shield/index.ts'
 import { rateLimitProxy } from '../../../../src/hosts/node/next.ts'
+import { distinct, plans, shield } from '../../../support/features.ts'
 import { configOf, type Options, useDatabase } from '../../../support/node-servers.ts'
 
 useDatabase()

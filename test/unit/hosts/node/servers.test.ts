@@ -1,10 +1,10 @@
 /** What every server does: Express, Fastify, plain `http`, and Hono on Node. */
+
 import { Agent, createServer, request as send } from 'node:http'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { proxies } from '../../../../src/features/proxies/index.ts'
-import { refusals } from '../../../../src/features/refusals/index.ts'
+import { proxies, refusals } from '../../../support/features.ts'
 import {
   configOf,
   heldRequests,
