@@ -49,12 +49,12 @@ export function redis(client: RedisClient): StoreClient {
       // The queue of a client without a connection would only grow. Before its first connection, a call may wait until its deadline.
       if (isReady()) wasReady = true
       else if (wasReady) throw new StoreError('unreachable', NOT_SENT)
-      return withTimeout(deadlineMs, async (until) => {
+      return withTimeout(deadlineMs, async (until, abort) => {
         const ready = await Promise.all(commands.map((command) => withoutFlag(command.map(String))))
         const answers = ready.map((command) =>
           send(command, until).then((result) => ({ result }), answerOf),
         )
-        const hung = signal && timeoutOf(signal)
+        const hung = signal && timeoutOf(signal, abort)
         return Promise.all(hung ? answers.map((answer) => Promise.race([answer, hung])) : answers)
       })
     },
@@ -183,7 +183,11 @@ function answerOf(error: unknown): CommandAnswer | StoreError {
   return new StoreError('unreachable', isClosed ? 'the client is not connected' : undefined)
 }
 
-const timeoutOf = (signal: AbortSignal): Promise<StoreError> =>
+/** @param abort takes the call from the queue of the client, which nothing else does once the call has an answer */
+const timeoutOf = (signal: AbortSignal, abort: () => void): Promise<StoreError> =>
   new Promise((resolve) => {
-    signal.addEventListener('abort', () => resolve(new StoreError('timeout')))
+    signal.addEventListener('abort', () => {
+      abort()
+      resolve(new StoreError('timeout'))
+    })
   })

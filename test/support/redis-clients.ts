@@ -1,6 +1,6 @@
 /** The clients that an app may have for `sluice/redis`. */
 import { Cluster as IoCluster, Redis as IoRedis } from 'ioredis'
-import { createClient, createCluster, createSentinel } from 'redis'
+import { createClient, createClientPool, createCluster, createSentinel } from 'redis'
 import { allParts } from '../../cli/replay/decide/script-parts.ts'
 import { createUpstashStore } from '../../src/core/connection/upstash/upstash.ts'
 import { type RedisClient, redis } from '../../src/stores/redis.ts'
@@ -21,6 +21,16 @@ export const redisClients: Record<string, (url: string) => OpenClient> = {
   ioredis(url) {
     const client = new IoRedis(url, { retryStrategy: () => 20 }).on('error', () => {})
     return { client, isReady: () => client.status === 'ready', close: () => client.disconnect() }
+  },
+}
+
+/** A pool of connections. It does not say whether they are open. */
+export const POOL = 'a pool of redis'
+export const poolClients: Record<string, (url: string) => OpenClient> = {
+  [POOL](url) {
+    const pool = createClientPool({ url, socket: { reconnectStrategy: 20 } }).on('error', () => {})
+    pool.connect().catch(() => {})
+    return { client: pool, isReady: () => pool.isOpen, close: () => pool.destroy() }
   },
 }
 

@@ -66,6 +66,7 @@ export const storeMutants: Mutant[] = [
     '',
     'redis',
   ),
+  ownClient('leaves a call that hangs in the queue of a client', '      abort()\n', '', 'redis'),
   ownClient('sends the flag of Upstash', ".replace(/^#!lua [^\\n]*\\n/, '')", '', 'redis'),
   reply(
     'accepts a time above 2^53',

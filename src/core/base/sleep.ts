@@ -26,12 +26,13 @@ export function sleep(
 /** Makes a call with a signal that aborts after `ms`. The timer of `AbortSignal.timeout` outlives the call, which costs Node more than the call. */
 export async function withTimeout<T>(
   ms: number,
-  call: (signal: AbortSignal) => Promise<T>,
+  call: (signal: AbortSignal, abort: () => void) => Promise<T>,
 ): Promise<T> {
-  const abort = new AbortController()
-  const timer = setTimeout(() => abort.abort(), ms)
+  const controller = new AbortController()
+  const abort = () => controller.abort()
+  const timer = setTimeout(abort, ms)
   try {
-    return await call(abort.signal)
+    return await call(controller.signal, abort)
   } finally {
     clearTimeout(timer)
   }
