@@ -1,8 +1,17 @@
+/** The module of `sluice build` does not change the names that the Worker exports, and may not exist yet. */
+const withoutBuilt: Plugin = {
+  name: 'without-built',
+  setup(build) {
+    const filter = /\bsluice\.built(\.[jt]s)?$/
+    build.onResolve({ filter }, ({ path }) => ({ path, external: true }))
+  },
+}
+
 /** Checks that the configuration of wrangler and the Worker have what `durableObjects()` needs. */
 import { existsSync } from 'node:fs'
 import { basename, dirname, relative } from 'node:path'
 import { parseConfig } from '../../src/core/config/parse.ts'
-import { bundle } from '../project/bundle.ts'
+import { bundle, type Plugin } from '../project/bundle.ts'
 import { bindingIn, CLASS, creationIn, indented } from '../project/object-lines.ts'
 import { unbound } from '../project/root.ts'
 import { readWrangler } from '../project/wrangler-config.ts'
@@ -37,7 +46,7 @@ export async function objectProblems(options: unknown, file: string): Promise<st
       `store: ${name} creates ${className} without SQLite. Write ${has.migrations ? 'new_sqlite_classes instead of new_classes' : 'the storage "sqlite"'}.`,
     )
   }
-  const { exports } = await bundle(project, wrangler)
+  const { exports } = await bundle(project, wrangler, {}, { plugins: [withoutBuilt] })
   if (!exports.includes(className)) {
     const line =
       className === 'SluiceSubject'

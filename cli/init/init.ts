@@ -1,9 +1,12 @@
 /** `sluice init`: writes a configuration, a Worker and a first test into the current folder. */
 import { existsSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import { writeBuilt } from '../build.ts'
 import type { Call } from '../call.ts'
 import { table } from '../dev/banner.ts'
 import { readOptions } from '../options.ts'
+import { hostOf } from '../project/hosts.ts'
+import { CONFIG_FILE } from '../project/load-config.ts'
 import { install, type PackageManager, packageManagerOf } from '../project/package-manager.ts'
 import { countsInObjects, STORE_OPTION } from '../store.ts'
 import { existingApp } from './app.ts'
@@ -18,9 +21,9 @@ const usage = (
   title: string,
 ) => `Writes a project into this folder: sluice.config.ts, wrangler.jsonc, src/worker.ts, a first test in
 test/policies.test.ts, and tsconfig.json if there is none. Adds scripts and packages to package.json
-and lines to .gitignore, and installs the packages. Asks before it overwrites a file. If the folder
-has a Worker, or an app of Express, Fastify, Hono or Next.js, its files stay, and init prints the
-lines to add to it.
+and lines to .gitignore, installs the packages, and builds the configuration (sluice build). Asks
+before it overwrites a file. If the folder has a Worker, or an app of Express, Fastify, Hono or
+Next.js, its files stay, and init prints the lines to add to it.
 
   ${title} [options]
 
@@ -62,17 +65,33 @@ export async function main(args: string[], call: Call): Promise<void> {
     )
     if (plan.needs && !problem) console.log(`\n${NO_SCRIPTS}`)
   }
+  const isBuilt = plan.builds && !problem && (await built(folder))
   const rows = plan.steps.map(([script, about]) => {
     const isOther = plan.kept.includes(script) && script !== 'deploy'
     const command = isOther ? `${manager.exec} ${SCRIPTS[script]}` : `${manager.run} ${script}`
     return [script in SCRIPTS ? command : script, about]
   })
+  if (plan.builds && !isBuilt) rows.unshift([`${manager.exec} sluice build`, `write ${BUILT}`])
   if (problem || (mustInstall && options['no-install']))
     rows.unshift([`${manager.name} install`, ''])
   console.log(`\nNext steps:\n\n${table(rows)}`)
   // Again, since the installation prints many lines.
   if (plan.needs && old) console.log(`\n${old}`)
   if (problem) throw problem
+}
+
+const BUILT = 'sluice.built.ts'
+
+/** Writes the module that the written files import. Returns false if Sluice is not installed yet. */
+async function built(folder: string): Promise<boolean> {
+  const isNew = !existsSync(join(folder, BUILT))
+  try {
+    await writeBuilt(CONFIG_FILE, await hostOf(CONFIG_FILE))
+  } catch {
+    return false
+  }
+  if (isNew) console.log(`Wrote ${BUILT}`)
+  return true
 }
 
 /** npm, pnpm and yarn name the packages whose scripts they did not run. */
@@ -103,6 +122,8 @@ interface Plan {
   steps: Step[]
   /** True if the packages need a newer Node than Sluice. */
   needs: boolean
+  /** True if the files import the module of `sluice build`. */
+  builds: boolean
 }
 
 /** Reads the folder, and plans all changes. @throws Error if something cannot be written */
@@ -137,7 +158,8 @@ async function planOf(
   const more = withIgnored(ignore)
   if (more !== ignore) files['.gitignore'] = more
   const { kept, added } = merged
-  return { files, existing, kept, added, missing, steps, needs: !app }
+  const builds = Object.values(wanted).some((text) => text.includes('sluice.built'))
+  return { files, existing, kept, added, missing, steps, needs: !app, builds }
 }
 
 /** The plan of a folder with a Worker, or for a Worker. */
@@ -152,7 +174,7 @@ function workerPlan(
     ? {}
     : worker?.main
       ? appFiles(worker.main, worker.isGateway, inObjects)
-      : gatewayFiles(name, inObjects)
+      : gatewayFiles(name, inObjects, exec)
   if (worker) delete wanted[WRANGLER]
   if (existsSync(join(folder, TSCONFIG))) delete wanted[TSCONFIG]
   const { dev, check, test } = SCRIPTS as Record<string, string>

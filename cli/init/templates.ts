@@ -48,8 +48,7 @@ const STORE = `  // Each client is counted by a Durable Object: no database.
   store: durableObjects(),
 `
 
-const worker = (inObjects: boolean) => `import { createGateway } from 'sluice'
-import config from '../sluice.config'
+const worker = (inObjects: boolean) => `import config, { createGateway } from '../sluice.built'
 ${inObjects ? `${CLASS}\n` : ''}export { RateLimit } from 'sluice/rpc'
 export default createGateway(config)
 `
@@ -71,12 +70,14 @@ test('A client may send ten requests in ten seconds.', async () => {
 })
 `
 
-const wrangler = (name: string, inObjects: boolean) => `{
+const wrangler = (name: string, inObjects: boolean, exec: string) => `{
   "$schema": "node_modules/wrangler/config-schema.json",
   "name": "${name}",
   "main": "${WORKER}",
   "compatibility_date": "${COMPATIBILITY_DATE}",
   "minify": true,
+  // Writes sluice.built.ts, which the Worker imports.
+  "build": { "command": "${exec} sluice build", "watch_dir": "sluice.config.ts" },
   // In front of your zone's own origin (origin: 'zone' in sluice.config.ts):
   // "routes": [{ "pattern": "www.example.com/*", "zone_name": "example.com" }],
   "observability": { "enabled": true }${inObjects ? OBJECTS : ''}
@@ -114,10 +115,15 @@ export const TSCONFIG = 'tsconfig.json'
  * The files of a project whose Worker is a gateway.
  * @param name the name of the Worker
  * @param inObjects true if Durable Objects count, and not Redis
+ * @param exec runs a command of an installed package
  */
-export const gatewayFiles = (name: string, inObjects: boolean): Record<string, string> => ({
+export const gatewayFiles = (
+  name: string,
+  inObjects: boolean,
+  exec = 'npx',
+): Record<string, string> => ({
   'sluice.config.ts': config(ORIGIN, inObjects, true),
-  [WRANGLER]: wrangler(name, inObjects),
+  [WRANGLER]: wrangler(name, inObjects, exec),
   [WORKER]: worker(inObjects),
   'test/policies.test.ts': test(WORKER),
   [TSCONFIG]: tsconfig,
@@ -157,6 +163,6 @@ export const IGNORED = ['node_modules/', '.dev.vars', '.env*', '.wrangler/']
 export const SCRIPTS: Record<string, string> = {
   dev: 'sluice dev',
   check: 'sluice check',
-  deploy: 'sluice check && wrangler deploy',
+  deploy: 'sluice build && sluice check && wrangler deploy',
   test: 'vitest run',
 }

@@ -49,17 +49,21 @@ export async function existingWorker(
       main: undefined,
       isGateway: true,
       hasPolicies: false,
-      missing: all(missing, objects),
+      missing: all(
+        missing,
+        isCf || text.includes('sluice build') ? '' : buildLines(config),
+        objects,
+      ),
     }
   }
-  const isOwn = !/['"]sluice['"]/.test(code)
+  const isOwn = !/['"](sluice|[^'"\n]*sluice\.built(\.\w+)?)['"]/.test(code)
   const isGateway = !isOwn && /\bcreateGateway\b/.test(code)
   const isWritten = main === WORKER && isGateway
   const exported =
     inObjects && !isWritten && !code.includes('SluiceSubject')
       ? `To export the class of the Durable Objects, add to ${main}:\n\n  ${CLASS}`
       : ''
-  const hasPolicies = !isOwn && !/['"][^'"\n]*sluice\.config(\.\w+)?['"]/.test(code)
+  const hasPolicies = !isOwn && !/['"][^'"\n]*sluice\.(config|built)(\.\w+)?['"]/.test(code)
   const lines = isOwn ? linesFor(main, code) : hasPolicies ? movingTo(main) : ''
   return {
     isCf,
@@ -68,6 +72,14 @@ export async function existingWorker(
     hasPolicies,
     missing: all(lines, exported, objects),
   }
+}
+
+/** The lines by which wrangler writes the module that the Worker imports. */
+const buildLines = (config: string) => {
+  const lines = config.endsWith('.toml')
+    ? '[build]\ncommand = "npx sluice build"\nwatch_dir = "sluice.config.ts"'
+    : '"build": { "command": "npx sluice build", "watch_dir": "sluice.config.ts" }'
+  return `To build the configuration before the Worker, write into ${config}:\n\n${indented(lines)}`
 }
 
 const all = (...parts: string[]): string | undefined =>

@@ -23,6 +23,10 @@ class_name = "SluiceSubject"
 
 ${MIGRATIONS}`
 const { 'wrangler.jsonc': jsonc, ...written } = gatewayFiles('shop', true)
+written['src/worker.ts'] = written['src/worker.ts']!.replace(
+  /.*sluice\.built'/,
+  "import { createGateway } from 'sluice'\nimport config from '../sluice.config'",
+)
 const files: Record<string, string> = { ...written, 'wrangler.toml': toml }
 const worker = files['src/worker.ts']!
 

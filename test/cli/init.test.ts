@@ -33,6 +33,7 @@ const MANIFEST = `{
 const FILES = [
   '.gitignore',
   'package.json',
+  'sluice.built.ts',
   'sluice.config.ts',
   'src/worker.ts',
   'test/policies.test.ts',
@@ -78,7 +79,7 @@ describe('npx sluice init', () => {
     for (const name of FILES) expect(stdout).toContain(`Wrote ${name}\n`)
     expect(stdout).toContain('npm install\n')
     expect(stdout).toContain('npm run dev')
-    expect(written['src/worker.ts']!.trim().split('\n')).toHaveLength(4)
+    expect(written['src/worker.ts']!.trim().split('\n')).toHaveLength(3)
     expect(written['wrangler.jsonc']).toMatch(
       /^ {2}"name": "my-shop",\n {2}"main": "src\/worker\.ts",\n/m,
     )
@@ -87,7 +88,7 @@ describe('npx sluice init', () => {
       scripts: {
         dev: 'sluice dev',
         check: 'sluice check',
-        deploy: 'sluice check && wrangler deploy',
+        deploy: 'sluice build && sluice check && wrangler deploy',
         test: 'vitest run',
       },
       devDependencies: { typescript, vitest, wrangler },
@@ -100,7 +101,7 @@ describe('npx sluice init', () => {
     expect(await project.sluice(['check'])).toEqual({
       code: 0,
       stdout:
-        '✓ policies\n✓ bindings\n✓ namespace (none)\nJudged as a gateway: src/worker.ts calls createGateway.\n',
+        '✓ policies\n✓ bindings\n✓ namespace (none)\n✓ build\nJudged as a gateway: src/worker.ts calls createGateway.\n',
       stderr: '',
     })
     const explained = await project.sluice([
@@ -113,7 +114,7 @@ describe('npx sluice init', () => {
     const { code, stdout } = await init('--store', 'durable-objects')
     expect(code).toBe(0)
     expect(stdout).not.toMatch(/redis/i)
-    expect((await files())['src/worker.ts']!.trim().split('\n')).toHaveLength(5)
+    expect((await files())['src/worker.ts']!.trim().split('\n')).toHaveLength(4)
     expect((await project.sluice(['check'])).code).toBe(0)
     const config = join(project.folder, 'wrangler.jsonc')
     const built = await run(
@@ -314,7 +315,7 @@ describe('npx sluice init', () => {
       const written = await files()
       expect(Object.keys(written)).toEqual(
         [
-          ...FILES.filter((one) => !/^(src|tsconfig|wrangler)/.test(one)),
+          ...FILES.filter((one) => !/^(src|tsconfig|wrangler|sluice.built)/.test(one)),
           'src/index.ts',
           name,
         ].sort(),
@@ -529,7 +530,9 @@ export default app
     const env = { PATH: `${bin}:/usr/bin:/bin` }
     expect(await project.sluice(['init'], { env })).toMatchObject({
       code: 1,
-      stdout: expect.stringMatching(/Next steps:\n\n {2}npm install\n {2}npm run dev /),
+      stdout: expect.stringMatching(
+        /Next steps:\n\n {2}npm install\n {2}npx sluice build +write sluice\.built\.ts\n {2}npm run dev /,
+      ),
       stderr: 'The files are written, but "npm install" failed.\n',
     })
     await project.write('package.json', MANIFEST)

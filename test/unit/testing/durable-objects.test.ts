@@ -32,7 +32,9 @@ beforeAll(async () => {
   await writeFile(main, WORKER)
   await writeFile(
     join(folder, 'wrangler.jsonc'),
-    gatewayFiles('objects', true)['wrangler.jsonc']!.replace('src/worker.ts', 'worker.ts'),
+    gatewayFiles('objects', true)
+      ['wrangler.jsonc']!.replace('src/worker.ts', 'worker.ts')
+      .replace(/^ *"build": .*$/m, ''),
   )
   sluice = await startSluice({ worker: { main } })
 }, 120_000)
