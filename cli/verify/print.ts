@@ -3,6 +3,8 @@ import type { Finding } from './finding.ts'
 import { countText } from './words.ts'
 
 const MARKS = { ok: '✓', problem: '✗', unknown: '–' } as const
+/** The mark of a proof at a path that is made up: it says nothing about the routes of the app. */
+const MADE_UP = '~'
 
 const NONE_AT_MADE_UP =
   'No problem at paths that are made up. A route of the app may still answer before the limiter: name some with --path'
@@ -13,7 +15,8 @@ const problemsIn = (findings: Finding[]) =>
 export function toText(findings: Finding[]): string {
   const width = Math.max(...findings.map(({ name }) => name.length))
   const lines = findings.map(
-    ({ name, status, text }) => `${MARKS[status]} ${name.padEnd(width)}  ${text}`,
+    ({ name, status, text, madeUp }) =>
+      `${madeUp ? MADE_UP : MARKS[status]} ${name.padEnd(width)}  ${text}`,
   )
   const count = problemsIn(findings)
   const none = findings.some(({ madeUp }) => madeUp) ? NONE_AT_MADE_UP : 'No problem'

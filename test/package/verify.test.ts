@@ -79,7 +79,7 @@ const AT_MADE_UP =
 const healthy = (
   address: string,
   spellings: string,
-) => `✓ per-ip         8 of 9 requests passed, the 9th was refused; Retry-After 3600 s (not waited for); as GET /, a path that is made up
+) => `~ per-ip         8 of 9 requests passed, the 9th was refused; Retry-After 3600 s (not waited for); as GET /, a path that is made up
 ✓ login          4 of 5 requests passed, the 5th was refused; the same as ${spellings}; Retry-After 3600 s (not waited for)
 ✓ shared         20 connections share one quota
 ✓ configuration  this folder's (fingerprint FINGERPRINT)

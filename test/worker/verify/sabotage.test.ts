@@ -249,6 +249,7 @@ test.each([{}, { path: '/api/*' }, { path: '/api/:kind' }])(
     const parsed = parseConfig(options, defaultFields)
     const findings = await verifyDeployment({ url, token: TOKEN, config: parsed, maxWaitMs: 1 })
     expect(findings[0]!.text).toMatch(/; as GET \/\S*, a path that is made up$/)
+    expect(toText(findings)).toMatch(/^~ /)
     expect(toText(findings)).toMatch(/\nNo problem at paths that are made up\. .* --path$/)
     const text =
       'api: not limited: GET /api/things answers 200 without Sluice. The app answers before'
