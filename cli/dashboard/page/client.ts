@@ -171,7 +171,7 @@ function cardOf(state: LimitState, actions: Action[]): HTMLElement {
   showPairs(list, {
     used: `${numberText(used)} of ${numberText(limit)} (${shareText(used, limit)})`,
     'next request': allowed ? 'passes' : `refused, wait ${durationText(retryAfterMs)}`,
-    'full again in': durationText(resetAfterMs),
+    'full again in': resetAfterMs === 0 ? 'now' : durationText(resetAfterMs),
     ...(overriddenForMs && { 'limit of an operator': `for ${durationText(overriddenForMs)}` }),
     ...(listed?.bans && {
       ban: bannedForMs ? `banned for ${durationText(bannedForMs)}` : 'not banned',
