@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
 
@@ -8,24 +7,20 @@ import { rolldown } from 'rolldown'
 export type PageFiles = Map<string, { type: string; body: string }>
 
 const folder = fileURLToPath(new URL('page/', import.meta.url))
-const uplot = dirname(createRequire(import.meta.url).resolve('uplot/package.json'))
 
 /** Bundles the page: one document, one script, two style sheets. */
 export async function bundlePage(): Promise<PageFiles> {
-  const [html, base, css, chartCss, license, script] = await Promise.all([
+  const [html, base, css, script] = await Promise.all([
     readFile(join(folder, 'index.html'), 'utf8'),
     readFile(join(folder, 'base.css'), 'utf8'),
     readFile(join(folder, 'style.css'), 'utf8'),
-    readFile(join(uplot, 'dist/uPlot.min.css'), 'utf8'),
-    readFile(join(uplot, 'LICENSE'), 'utf8'),
     bundleScript(),
   ])
-  const notice = `/* uPlot\n\n${license}*/\n`
   return new Map([
     ['/', { type: 'text/html; charset=utf-8', body: html }],
     ['/base.css', { type: 'text/css; charset=utf-8', body: base }],
-    ['/style.css', { type: 'text/css; charset=utf-8', body: `${notice}${chartCss}\n${css}` }],
-    ['/page.js', { type: 'text/javascript; charset=utf-8', body: `${notice}${script}` }],
+    ['/style.css', { type: 'text/css; charset=utf-8', body: css }],
+    ['/page.js', { type: 'text/javascript; charset=utf-8', body: script }],
   ])
 }
 
@@ -35,8 +30,6 @@ async function bundleScript(): Promise<string> {
     platform: 'browser',
     tsconfig: false,
     logLevel: 'silent',
-    // package.json says that no module of this repository has effects.
-    treeshake: { moduleSideEffects: [{ test: /\/page\/language\.ts$/, sideEffects: true }] },
   })
   const { output } = await bundle.generate({ minify: true, codeSplitting: false })
   await bundle.close()

@@ -210,7 +210,15 @@ describe('the counts on the page', () => {
     expect(await label()).toBe(
       'Requests in the last 10 min: 1,000, of which 300 refused. Most in 10 s: 500.',
     )
-    expect(await page.evaluate(`document.querySelectorAll('#chart canvas').length`)).toBe(1)
+    expect(await page.evaluate(`document.querySelectorAll('#chart rect').length`)).toBeGreaterThan(
+      3,
+    )
+    expect(await textOf(page, '#chart .legend')).toMatch(/^requests in 10 s ?admitted/)
+    const bar = (await page.$('#chart rect.limited'))!
+    await bar.hover()
+    expect(await textOf(page, '#chart .legend')).toMatch(
+      /^from \w+ \d+, \d\d:\d\d:\d0 ?admitted 280limited 80banned 24denied 16$/,
+    )
     await page.select('#view-policy', 'policy login')
     expect(await label()).toBe(
       'Requests in the last 10 min: 60, of which 60 refused. Most in 10 s: 30.',
@@ -223,7 +231,9 @@ describe('the counts on the page', () => {
     expect(await page.evaluate(`document.getElementById('refused-chart').ariaLabel`)).toBe(
       'Refused requests in the last 10 min: 300. Most in 10 s: 150.',
     )
-    expect(await page.evaluate(`document.querySelectorAll('#refused-chart canvas').length`)).toBe(1)
+    expect(
+      await page.evaluate(`document.querySelectorAll('#refused-chart rect').length`),
+    ).toBeGreaterThan(3)
     // All of these are refused: the first chart shows them.
     await page.select('#view-policy', 'policy login')
     expect(await page.evaluate(`document.getElementById('refused-part').hidden`)).toBe(true)

@@ -1,10 +1,9 @@
 /**
- * The charts of a range: stacked bars, one for each slot. A second chart has the refused requests alone, which are
- * too low to see beside many admitted ones.
+ * The charts of a range: stacked bars, one for each slot. A second chart has the refused requests alone, which are too low to see beside
+ * many admitted ones. The colours are those of the style sheet.
  */
-import uPlot from 'uplot'
 import { type Range, ranges } from '../ranges.ts'
-import { byId } from './dom.ts'
+import { byId, element } from './dom.ts'
 import {
   type ByOutcome,
   type ClientOutcome,
@@ -15,28 +14,114 @@ import {
 } from './figures.ts'
 import { axisText, compactText, durationText, numberText, timeText } from './text.ts'
 
-/** Makes a chart, and keeps it as long as it has the same series. */
-function chartAt(place: HTMLElement, height: number) {
-  let chart: uPlot | undefined
-  /** What the chart was made for: a change needs a new one. */
-  let made = ''
-  let raw: number[][] = []
-  new ResizeObserver(() => chart?.setSize({ width: place.clientWidth, height })).observe(place)
+/** The margins of a chart, px: the labels of both axes. */
+const [LEFT, TOP, BOTTOM] = [52, 8, 36]
+/** The least distance of two times on the axis, px. */
+const TIME_GAP = 64
 
-  return (times: number[], counts: ByOutcome[], present: ClientOutcome[], range: Range) => {
-    const isDark = matchMedia('(prefers-color-scheme: dark)').matches
-    const key = JSON.stringify([present, isDark, range])
-    // Drawn from the highest to the lowest, so that each bar covers the lower part of the one before.
-    raw = present.map((outcome) => counts.map((slot) => slot[outcome])).reverse()
-    const stacked = present
-      .map((_, n) => counts.map((slot) => total(present.slice(0, n + 1).map((one) => slot[one]))))
-      .reverse()
-    const data: uPlot.AlignedData = [times, ...stacked]
-    if (key === made) return chart!.setData(data)
-    chart?.destroy()
-    const valueAt = (n: number, at: number) => raw[n]![at] ?? 0
-    chart = new uPlot(optionsFor(place, height, present.toReversed(), range, valueAt), data, place)
-    made = key
+interface Data {
+  times: number[]
+  counts: ByOutcome[]
+  shown: ClientOutcome[]
+  range: Range
+}
+
+function draw(name: string, attributes: Record<string, string | number>, text = '') {
+  const made = document.createElementNS('http://www.w3.org/2000/svg', name)
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value))
+  made.textContent = text
+  return made
+}
+
+/** The distance of about four grid lines: 1, 2 or 5 times a power of ten. */
+function stepOf(most: number): number {
+  const rough = Math.max(1, most / 4)
+  const power = 10 ** Math.floor(Math.log10(rough))
+  return power * [1, 2, 5, 10].find((one) => one * power >= rough)!
+}
+
+/** A chart, which fits its place. */
+function chartAt(place: HTMLElement, height: number) {
+  const svg = draw('svg', { height })
+  const legend = element('p')
+  legend.className = 'legend'
+  place.append(svg, legend)
+  let data: Data | undefined
+  /** The slot under the pointer. */
+  let pointed: number | undefined
+
+  function show() {
+    if (!data || place.clientWidth === 0) return
+    const { times, counts, shown, range } = data
+    const { slotMs } = ranges[range]
+    const width = place.clientWidth
+    const most = Math.max(1, ...counts.map((slot) => sum(shown.map((one) => slot[one]))))
+    const bar = (width - LEFT) / times.length
+    const bottom = height - BOTTOM
+    const y = (value: number) => bottom - (value / (most * 1.05)) * (bottom - TOP)
+    const parts: Element[] = []
+    for (let value = 0; value <= most; value += stepOf(most)) {
+      parts.push(
+        draw('line', { x1: LEFT, x2: width, y1: y(value), y2: y(value) }),
+        draw('text', { x: LEFT - 8, y: y(value) + 4, class: 'count' }, compactText(value)),
+      )
+    }
+    const every = [1, 2, 3, 6, 12, 18, 30].find((one) => one * bar >= TIME_GAP) ?? 60
+    let day: number | undefined
+    times.forEach((time, index) => {
+      const [ms, x] = [time * 1000, LEFT + index * bar]
+      let low = 0
+      for (const outcome of shown) {
+        const count = counts[index]![outcome]
+        const [top, foot] = [y(low + count), y(low)]
+        low += count
+        if (count === 0) continue
+        const size = { x: x + 0.5, y: top, width: Math.max(1, bar - 1), height: foot - top }
+        parts.push(draw('rect', { ...size, class: outcome }))
+      }
+      if (Math.round(ms / slotMs) % every !== 0 || x + TIME_GAP / 2 > width) return
+      const isNewDay = new Date(ms).getDate() !== day
+      day = new Date(ms).getDate()
+      axisText(ms, isNewDay).forEach((text, line) => {
+        parts.push(draw('text', { x, y: bottom + 16 + 15 * line, class: 'time' }, text))
+      })
+    })
+    svg.setAttribute('width', String(width))
+    svg.replaceChildren(...parts)
+    showLegend()
+  }
+
+  function showLegend() {
+    const { times, counts, shown, range } = data!
+    const at = pointed === undefined ? undefined : counts[pointed]
+    const title = at
+      ? `from ${timeText(times[pointed!]! * 1000)}`
+      : `requests in ${durationText(ranges[range].slotMs)}`
+    const entries = shown.map((outcome) => {
+      const entry = element('span')
+      const swatch = element('i')
+      swatch.className = outcome
+      const name = outcome === 'allowed' ? 'admitted' : outcome
+      entry.append(swatch, at ? `${name} ${numberText(at[outcome])}` : name)
+      return entry
+    })
+    legend.replaceChildren(element('span', title), ...entries)
+  }
+
+  const point = (index: number | undefined) => {
+    pointed = index
+    if (data) showLegend()
+  }
+  svg.addEventListener('pointermove', (event) => {
+    const { offsetX } = event as PointerEvent
+    const index = Math.floor(((offsetX - LEFT) / (place.clientWidth - LEFT)) * data!.times.length)
+    point(data!.counts[index] ? index : undefined)
+  })
+  svg.addEventListener('pointerleave', () => point(undefined))
+  new ResizeObserver(show).observe(place)
+  return (next: Data) => {
+    data = next
+    show()
   }
 }
 
@@ -50,22 +135,19 @@ export function showChart(times: number[], counts: ByOutcome[], range: Range) {
   const slot = durationText(slotMs)
   const has = (one: ClientOutcome) => counts.some((slot) => slot[one] > 0)
   const all = counts.map(decisionsIn)
-  const refused = total(counts.map(refusedIn))
-  showAll(
-    times,
-    counts,
-    ofClients.filter((one) => one === 'allowed' || has(one)),
-    range,
-  )
-  const most = numberText(Math.max(...all))
+  const refused = sum(counts.map(refusedIn))
+  showAll({
+    ...{ times, counts, range },
+    shown: ofClients.filter((one) => one === 'allowed' || has(one)),
+  })
   place.setAttribute(
     'aria-label',
-    `Requests in the last ${label}: ${numberText(total(all))}, of which ${numberText(refused)} refused. Most in ${slot}: ${most}.`,
+    `Requests in the last ${label}: ${numberText(sum(all))}, of which ${numberText(refused)} refused. Most in ${slot}: ${numberText(Math.max(...all))}.`,
   )
   const part = byId('refused-part')
-  part.hidden = refused === 0 || refused === total(all)
+  part.hidden = refused === 0 || refused === sum(all)
   if (part.hidden) return
-  showRefused(times, counts, refusals.filter(has), range)
+  showRefused({ times, counts, range, shown: refusals.filter(has) })
   const mostRefused = numberText(Math.max(...counts.map(refusedIn)))
   refusedPlace.setAttribute(
     'aria-label',
@@ -73,61 +155,4 @@ export function showChart(times: number[], counts: ByOutcome[], range: Range) {
   )
 }
 
-const total = (numbers: number[]) => numbers.reduce((sum, one) => sum + one, 0)
-
-const resolved = (name: string) => {
-  // light-dark() is resolved only in a real property.
-  place.style.color = `var(--${name})`
-  const value = getComputedStyle(place).color
-  place.style.color = ''
-  return value
-}
-
-function optionsFor(
-  place: HTMLElement,
-  height: number,
-  shown: ClientOutcome[],
-  range: Range,
-  valueAt: (series: number, at: number) => number,
-): uPlot.Options {
-  const { slotMs } = ranges[range]
-  const bars = uPlot.paths.bars!({ size: [0.9, 60], align: 1 })
-  const axis = { stroke: resolved('muted'), grid: { stroke: resolved('line'), width: 1 } }
-  return {
-    width: place.clientWidth,
-    height,
-    axes: [
-      {
-        ...axis,
-        space: 64,
-        values: (_, ticks) => {
-          const days = ticks.map((at) => new Date(at * 1000).getDate())
-          return ticks.map((at, n) => axisText(at * 1000, days[n] !== days[n - 1]))
-        },
-      },
-      { ...axis, size: 52, values: (_, ticks) => ticks.map(compactText) },
-    ],
-    // The last bar begins at the last time.
-    scales: {
-      x: { range: (_, min, max) => [min, max + slotMs / 1000] },
-      y: { range: (_, __, max) => [0, Math.max(1, max * 1.05)] },
-    },
-    cursor: { drag: { x: false, y: false } },
-    series: [
-      {
-        label: `requests in ${durationText(slotMs)}`,
-        value: (_: uPlot, at: number | null) => (at === null ? '' : `from ${timeText(at * 1000)}`),
-      },
-      ...shown.map((outcome, n) => ({
-        label: outcome === 'allowed' ? 'admitted' : outcome,
-        stroke: resolved(outcome),
-        fill: resolved(outcome),
-        width: 0,
-        paths: bars,
-        points: { show: false },
-        value: (_: uPlot, __: number, ___: number, at: number | null) =>
-          at === null ? '' : numberText(valueAt(n, at)),
-      })),
-    ],
-  }
-}
+const sum = (numbers: number[]) => numbers.reduce((all, one) => all + one, 0)

@@ -1,5 +1,4 @@
 /** The page of the dashboard: reads the counts of the Worker every 2 s. */
-import './language.ts'
 import type { Stats } from '../../../src/features/observe/report.ts'
 import type { About } from '../about.ts'
 import { type History, ranges } from '../ranges.ts'
@@ -242,7 +241,6 @@ onView(async (isOtherRange) => {
   show()
   showLists()
 })
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', show)
 byId('first-copy').addEventListener('click', async () => {
   await navigator.clipboard.writeText(byId('first-command').textContent ?? '')
   setText(byId('first-copy'), 'Copied')

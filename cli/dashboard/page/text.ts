@@ -50,9 +50,9 @@ export function boundText(ms: number | undefined, bounds: number[]): string {
 
 /** A time with its day: `Nov 28, 15:20:05`. */
 export const timeText = (ms: number): string => times.format(ms)
-/** A time for an axis: `15:20`, or with the day at its first time. */
-export const axisText = (ms: number, isNewDay: boolean): string =>
-  isNewDay ? `${days.format(ms)}\n${clocks.format(ms)}` : clocks.format(ms)
+/** The lines of a time on an axis: `15:20`, and the day at its first time. */
+export const axisText = (ms: number, isNewDay: boolean): string[] =>
+  isNewDay ? [clocks.format(ms), days.format(ms)] : [clocks.format(ms)]
 
 /** The name of a policy, or a text for the requests without one. */
 export const policyText = (name: string): string => name || '(no policy)'
