@@ -42,7 +42,8 @@ export function mayBe(sent: string, name: string): boolean {
  * The name of the variable that CGI makes of a header field: PHP, Rack and WSGI read `X_Plan` as `X-Plan` (RFC 3875, 4.1.18), and PHP also
  * each other character that is no letter and no digit, as in `X.Plan`.
  */
-export const cgiName = (field: string): string => field.replace(/[^a-z\d]/gi, '-').toLowerCase()
+export const cgiName = (field: string): string =>
+  /[^a-z\d-]/.test(field) ? field.replace(/[^a-z\d]/gi, '-').toLowerCase() : field
 
 /** The fields of a request with a character that is no letter, no digit and no `-`. Few requests have one. */
 const unusual = new WeakMap<Headers, string[]>()
