@@ -1,4 +1,5 @@
 /** Describes a configuration for `sluice dev`. */
+import { spanText } from '../../src/core/base/duration.ts'
 import type { Finding } from '../../src/core/config/findings.ts'
 import type { ConfigOptions, PolicyOptions } from '../../src/core/config/options.ts'
 import { type Config, type Policy, parseConfig } from '../../src/core/config/parse.ts'
@@ -170,7 +171,7 @@ function keyOf(key: KeyPart[]): unknown {
 
 function rowOf(policy: Policy, { window }: PolicyOptions) {
   const { name, limit, claim, algorithm, plan, key, match, mode, distinct } = policy
-  const span = typeof window === 'number' ? `${window} ms` : window
+  const span = typeof window === 'number' ? spanText(window) : window
   const size =
     algorithm === 'concurrency'
       ? `${limit} in flight`

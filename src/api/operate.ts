@@ -1,3 +1,4 @@
+import { spanText } from '../core/base/duration.ts'
 import type { Policy } from '../core/config/parse.ts'
 import { type Operation, operate as operateOn } from '../core/decide/operate.ts'
 import type { Call } from '../core/endpoint.ts'
@@ -42,8 +43,8 @@ async function ban(call: Call, policy: Policy): Promise<Response> {
   if (!penalty) return noPenalty(policy)
   const { for: banMs, ...target } = body
   if (banMs > penalty.maxMs) {
-    const expected = `at most the policy's penalty.max, ${penalty.maxMs} ms`
-    return unprocessable([{ path: 'for', expected, got: `${banMs} ms` }])
+    const expected = `at most the policy's penalty.max, ${spanText(penalty.maxMs)}`
+    return unprocessable([{ path: 'for', expected, got: spanText(banMs) }])
   }
   return onKey(call, policy, target, { mode: 'ban', banMs })
 }

@@ -1,4 +1,5 @@
 /** Calls wait for their turn in the limits of the other side, for slots, and for the ends of cooldowns. */
+import { spanText, waitText } from '../core/base/duration.ts'
 import { sleep } from '../core/base/sleep.ts'
 import { tagOf } from '../core/base/tag.ts'
 import { withResolvers } from '../core/base/with-resolvers.ts'
@@ -91,7 +92,7 @@ export function createTurns(
         if ('slot' in found) {
           queued ??= slots.join(found.slot, untilMs, signal)
           if (Date.now() >= untilMs) {
-            throw new OutboundError('slots', `no slot became free within ${waitMs} ms`, null)
+            throw new OutboundError('slots', `no slot became free within ${spanText(waitMs)}`, null)
           }
           await queued.next()
         } else {
@@ -154,6 +155,6 @@ function obstacleOf(
 const tooLate = (turnMs: number, waitMs: number): OutboundError =>
   new OutboundError(
     'wait',
-    `the turn of the call is in ${turnMs} ms, and wait is ${waitMs} ms`,
+    `the turn of the call is in ${waitText(turnMs)}, and wait is ${spanText(waitMs)}`,
     turnMs,
   )

@@ -27,14 +27,26 @@ const toWhole = (number: number) =>
   Math.abs(number - Math.round(number)) < 1e-6 ? Math.round(number) : number
 
 const spans = [
-  ['d', 86_400_000],
-  ['h', 3_600_000],
-  ['m', 60_000],
-  ['s', 1_000],
+  ['d', 86_400_000, 'day'],
+  ['h', 3_600_000, 'hour'],
+  ['m', 60_000, 'minute'],
+  ['s', 1_000, 'second'],
 ] as const
 
 /** A duration in its largest whole unit: `90s`, `1h`. */
 export function spanText(ms: number): string {
   const [unit, size] = spans.find(([, size]) => ms % size === 0) ?? ['ms', 1]
   return `${ms / size}${unit}`
+}
+
+/** A wait as people read it: rounded up, in the largest unit of which it has more than two. At least a second. */
+export function waitOf(ms: number) {
+  const [short, size, unit] = spans.find(([, size]) => ms > 2 * size) ?? spans[3]
+  return { count: Math.ceil(ms / size) || 1, short, unit, size }
+}
+
+/** `43 minutes`. The exact wait stands beside it, as a number. */
+export function waitText(ms: number): string {
+  const { count, unit } = waitOf(ms)
+  return `${count} ${unit}${count === 1 ? '' : 's'}`
 }

@@ -1,3 +1,5 @@
+import { waitOf } from '../base/duration.ts'
+
 const STYLE =
   'html{color-scheme:light dark;font:1.2em system-ui;max-width:30em;margin:15vh auto;padding:1em}'
 
@@ -18,11 +20,11 @@ export async function pageOf(document: Response): Promise<Response> {
   const { headers } = document
   const nonce = crypto.randomUUID()
   const wait = Number(headers.get('Retry-After'))
-  const unit = wait > 120 ? 60 : 1
+  const { count, short, size } = waitOf(wait * 1_000)
   const [name, text] = wait
     ? [
         'Too many requests',
-        `You can <a href="">try again</a> in <b id=${unit}>${Math.ceil(wait / unit)}</b> ${unit > 1 ? 'min' : 's'}.<script nonce=${nonce}>${SCRIPT}</script>`,
+        `You can <a href="">try again</a> in <b id=${size / 1_000}>${count}</b> ${short === 'm' ? 'min' : short}.<script nonce=${nonce}>${SCRIPT}</script>`,
       ]
     : [title, escapeHtml(detail)]
   headers.set('Content-Type', 'text/html;charset=utf-8')

@@ -1,5 +1,6 @@
 /** Header fields and problem documents of a decision. */
 import type { Decision, Lacking, LimitState } from '../base/decision.ts'
+import { waitText } from '../base/duration.ts'
 import { Recent } from '../base/recent.ts'
 import type { Config } from '../config/parse.ts'
 import { withCors } from './cors.ts'
@@ -121,35 +122,24 @@ const PROBLEM_TYPES = 'https://iana.org/assignments/http-problem-types'
 const isBanned = ({ mode, bannedForMs }: LimitState) =>
   mode === 'enforce' && bannedForMs !== undefined
 
-function whyExceeded({ reason, retryAfterMs }: Decision, waitMs: number | null): string {
+function whyExceeded({ reason, limits, retryAfterMs }: Decision, waitMs: number | null): string {
   if (reason === 'shielded')
-    return `Too many requests at once. Try again in ${inWords(retryAfterMs!)}.`
-  if (retryAfterMs === null) return 'This request costs more than the quota can ever hold.'
+    return `Too many requests at once. Try again in ${waitText(retryAfterMs!)}.`
+  if (retryAfterMs === null)
+    return limits.some(isRefusing)
+      ? 'This request costs more than the quota can ever hold.'
+      : 'Too many requests are waiting.'
   return waitMs! < retryAfterMs
-    ? `Too many requests are in flight. Try again when one of them ends, or in ${inWords(retryAfterMs)}.`
-    : `Try again in ${inWords(retryAfterMs)}.`
+    ? `Too many requests are in flight. Try again when one of them ends, or in ${waitText(retryAfterMs)}.`
+    : `Try again in ${waitText(retryAfterMs)}.`
 }
 
-/** A wait for people, rounded up. `retryAfterMs` is the exact one. */
-function inWords(ms: number): string {
-  const [size, unit] =
-    ms > 2 * 86_400_000
-      ? [86_400_000, 'day']
-      : ms > 2 * 3_600_000
-        ? [3_600_000, 'hour']
-        : ms > 120_000
-          ? [60_000, 'minute']
-          : [1_000, 'second']
-  const count = Math.ceil(ms / size)
-  return `${count} ${unit}${count === 1 ? '' : 's'}`
-}
-
-/** A key part for the client, which does not know a function of the app. */
-const named = (part: string) => (part === 'function' ? 'the value by which it is counted' : part)
-
+/** A client does not know a function of the app: the part is its key. */
 function whyDenied({ missing, unreadable, unverified }: Lacking): string {
-  if (missing) return `The request lacks ${named(missing)}.`
-  if (unreadable) return `The request has no single readable value of ${named(unreadable)}.`
+  if (missing)
+    return `The request ${missing === 'function' ? 'has no client key' : `lacks ${missing}`}.`
+  if (unreadable)
+    return `The request has no single readable value of ${unreadable === 'function' ? 'its client key' : unreadable}.`
   if (!unverified) return 'The request is on a deny list.'
   return unverified === 'api-key' ? 'The API key is not known.' : 'The token could not be verified.'
 }
@@ -191,5 +181,5 @@ function documentOf(decision: Decision, waitMs: number | null): string {
 
 function whyBanned(bans: LimitState[]): string {
   const rest = Math.max(...bans.map(({ bannedForMs }) => bannedForMs!))
-  return `Too many requests were refused. All requests are refused for another ${rest} ms.`
+  return `Too many requests were refused. All requests are refused for another ${waitText(rest)}.`
 }

@@ -79,7 +79,7 @@ test('The third refusal starts a ban with its own problem type, and Retry-After 
     ...[429, 'Abnormal usage detected', ['long']],
   ])
   expect(body.detail).toBe(
-    `Too many requests were refused. All requests are refused for another ${ms} ms.`,
+    'Too many requests were refused. All requests are refused for another 60 minutes.',
   )
   expect(ms).toBe(3_600_000)
   clock.advance(1000)
@@ -115,7 +115,7 @@ test('A request whose cost exceeds the limit has a retryAfterMs of null, also du
   const { body } = answers[3]!
   expect(body.retryAfterMs).toBe(null)
   expect(body.detail).toMatch(
-    /^Too many requests were refused\. All requests are refused for another \d{7} ms\.$/,
+    /^Too many requests were refused\. All requests are refused for another 60 minutes\.$/,
   )
 })
 

@@ -1,5 +1,6 @@
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { parseDuration } from '../../../../src/core/base/duration.ts'
+import { parseDuration, waitText } from '../../../../src/core/base/duration.ts'
 
 test.each([
   ['1ms', 1],
@@ -47,4 +48,19 @@ test.each([
   ['10s'],
 ])('The value %j is not a duration.', (input) => {
   expect(parseDuration(input)).toBeUndefined()
+})
+
+test('A wait in words is never shorter than the wait, and longer by less than one of its unit.', () => {
+  const sizes = { second: 1_000, minute: 60_000, hour: 3_600_000, day: 86_400_000 }
+  fc.assert(
+    fc.property(fc.oneof(fc.nat(400_000_000), fc.maxSafeNat()), (ms) => {
+      const [, count, unit, plural] = /^(\d+) (second|minute|hour|day)(s?)$/.exec(waitText(ms))!
+      const size = sizes[unit as keyof typeof sizes]
+      const told = Number(count) * size
+      expect([told >= ms, told - ms <= size, plural === 's']).toEqual([true, true, count !== '1'])
+      // A person counts no 121 seconds, 121 minutes or 49 hours.
+      const most = { second: 120, minute: 120, hour: 48, day: Infinity }
+      expect(Number(count)).toBeLessThanOrEqual(most[unit as keyof typeof most])
+    }),
+  )
 })

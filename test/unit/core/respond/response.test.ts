@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { parseList } from 'structured-headers'
 import { describe, expect, test } from 'vitest'
 import type { Decision, LimitState } from '../../../../src/core/base/decision.ts'
+import { pageOf } from '../../../../src/core/respond/page.ts'
 import { refusal, withDecisionFields } from '../../../../src/core/respond/response.ts'
 import { allowed, refused, state } from '../../../support/decisions.ts'
 import { useLightClasses } from '../../../support/node-servers.ts'
@@ -127,6 +128,35 @@ describe('the response to a refused request', () => {
     })
   })
 
+  test('A refusal before any limit has answered gives no time, and speaks of no cost.', async () => {
+    expect(await refusal(refused(null)).json()).toMatchObject({
+      detail: 'Too many requests are waiting.',
+      retryAfterMs: null,
+    })
+  })
+
+  test('No text of a refusal has milliseconds, an unknown time, or the word "function".', async () => {
+    const waits = fc.option(fc.integer({ min: 1, max: 2 ** 40 }), { nil: null })
+    const reasons = fc.constantFrom('limited', 'banned', 'denied', 'shielded', 'store-error')
+    const parts = fc.constantFrom('function', 'ip', 'api-key', 'header:x', 'jwt:sub')
+    const lacks = fc.tuple(fc.constantFrom('missing', 'unreadable', 'unverified'), parts)
+    await fc.assert(
+      fc.asyncProperty(waits, reasons, lacks, async (wait, reason, [fault, part]) => {
+        const retryAfterMs = reason === 'shielded' ? (wait ?? 1) : wait
+        const limit = state({ allowed: false, retryAfterMs, bannedForMs: wait ?? 1 })
+        const denied = { by: 'a', [fault]: part }
+        const decision = { ...refused(retryAfterMs, limit), reason, denied } as Decision
+        for (const response of [refusal(decision), await pageOf(refusal(decision))]) {
+          const body = await response.text()
+          const text = response.headers.get('Content-Type')!.startsWith('text/html')
+            ? body.replace(/<script.*?<\/script>/, '')
+            : JSON.parse(body).detail
+          expect(text).not.toMatch(/\bms\b|null|undefined|NaN|function/)
+        }
+      }),
+    )
+  })
+
   describe('a refusal by a concurrency policy', () => {
     const slots = state({
       policy: 'slots',
@@ -217,7 +247,11 @@ describe('the response to a refused request', () => {
   test.each([
     [{ by: 'deny[0]' }, 'The request is on a deny list.'],
     [{ by: 'per-key', missing: 'header:x-api-key' }, 'The request lacks header:x-api-key.'],
-    [{ by: 'per-key', missing: 'function' }, 'The request lacks the value by which it is counted.'],
+    [{ by: 'per-key', missing: 'function' }, 'The request has no client key.'],
+    [
+      { by: 'a', unreadable: 'function' },
+      'The request has no single readable value of its client key.',
+    ],
     [
       { by: 'a', unreadable: 'cookie:sid' },
       'The request has no single readable value of cookie:sid.',
