@@ -3,10 +3,9 @@
 import type { Ask, KeyLimit, RequestDescription } from '../api/schema.ts'
 import type { Decision, LimitStatus } from '../core/base/decision.ts'
 import { HELD_MS } from '../core/base/held.ts'
-import { show } from '../core/base/show.ts'
 import type { BanPage } from '../features/bans/endpoint.ts'
 import type { OverrideList } from '../features/overrides/endpoints.ts'
-import { checkCost, checkKey, formOf, wrong } from '../limits/check.ts'
+import { checkCost, checkKey, formOf, mistake, wrong } from '../limits/check.ts'
 import type {
   KeyValues,
   LimitDecision,
@@ -138,7 +137,7 @@ export function createClient(options: ClientOptions): ApiClient {
     const limits = all.map(([policy, key]) => [policy, sendable(name, policy, key)] as const)
     const [[policy, key] = []] = limits
     const about = Array.isArray(given[0]) ? { limits } : { policy, key }
-    return decided(name, { ...about, plan, ...(name === 'peek' && { mode: 'peek' }) } as Ask, rest)
+    return decided(name, { ...about, plan, mode: name === 'peek' ? name : undefined } as Ask, rest)
   }
 
   const jsonOf = async (...given: Parameters<typeof call>) => (await call(...given)).body
@@ -151,14 +150,13 @@ export function createClient(options: ClientOptions): ApiClient {
     decide: async (request, { mode, ...rest } = {}) =>
       decided('decide', { request: described(request), ...(mode && { mode }) }, rest),
     async reset(policy, key) {
-      const body = { key: sendable('reset', policy, key) }
-      return statusOf(await jsonOf(`${pathOf(policy)}/reset`, body, { name: 'reset' }))
+      const sent = { key: sendable('reset', policy, key) }
+      return statusOf(await jsonOf(`${pathOf(policy)}/reset`, sent, { name: 'reset' }))
     },
     async refund(policy, key, { cost, plan, decidedAt, slot }: RefundOptions = {}) {
       checkCost('refund', cost)
-      const sent = sendable('refund', policy, key)
-      const body = { policy, key: sent, cost, plan, decidedAt, slot }
-      return statusOf(await jsonOf('refund', body, { name: 'refund' }))
+      const sent = { policy, key: sendable('refund', policy, key), cost, plan, decidedAt, slot }
+      return statusOf(await jsonOf('refund', sent, { name: 'refund' }))
     },
     overrides: {
       set: (policy, key, body) => limitOf(policy, key, body, 'PUT'),
@@ -179,7 +177,7 @@ export function createClient(options: ClientOptions): ApiClient {
 function sendable(call: string, policy: unknown, key: KeyValues): KeyValues {
   checkKey(call, key)
   if (typeof policy === 'string') return cut(key)
-  throw wrong(call, { path: 'policy', expected: 'the name of a policy', got: show(policy) })
+  throw mistake(call, 'policy', 'the name of a policy', policy)
 }
 
 const pathOf = (policy: string) => `policies/${encodeURIComponent(policy)}`

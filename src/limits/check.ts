@@ -7,15 +7,18 @@ import type { KeyValues } from '../core/program/explicit-key.ts'
 export const wrong = (call: string, problem: ConfigProblem) =>
   new TypeError(`${call}: ${problem.path}: ${messageOf(problem)}`)
 
+export const mistake = (call: string, path: string, expected: string, value: unknown) =>
+  wrong(call, { path, expected, got: show(value) })
+
 /** Reads the two forms of a call: one limit, or a list of them. What is no list is a name, which the search for the limit checks. */
 export function formOf<Name, Options>(
   call: string,
   [one, second, third]: unknown[],
 ): [readonly (readonly [Name, KeyValues])[], Partial<Options>] {
   if (!Array.isArray(one)) return [[[one, second]] as never, third ?? {}]
-  const odd = one.findIndex((entry) => !Array.isArray(entry))
-  if (odd >= 0)
-    throw wrong(call, { path: `limits[${odd}]`, expected: '[name, key]', got: show(one[odd]) })
+  one.forEach((entry, index) => {
+    if (!Array.isArray(entry)) throw mistake(call, `limits[${index}]`, '[name, key]', entry)
+  })
   return [one, second ?? {}]
 }
 
@@ -26,13 +29,11 @@ export function checkKey(call: string, key: unknown): void {
     (one) => typeof one === 'string' || Number.isSafeInteger(one) || (one === null && one !== key),
   )
   if (isKey && values.length > 0 && values.length <= 16) return
-  const expected = 'a text, a whole number, or a list of 1 to 16 of them'
-  throw wrong(call, { path: 'key', expected, got: show(key) })
+  throw mistake(call, 'key', 'a text, a whole number, or a list of 1 to 16 of them', key)
 }
 
 export function checkCost(call: string, cost: number | undefined): void {
   if (cost === undefined) return
   if (Number.isSafeInteger(cost) && cost >= 0 && cost <= MAX_UNITS) return
-  const expected = `a whole number from 0 to ${MAX_UNITS}`
-  throw wrong(call, { path: 'cost', expected, got: show(cost) })
+  throw mistake(call, 'cost', `a whole number from 0 to ${MAX_UNITS}`, cost)
 }

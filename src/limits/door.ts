@@ -121,13 +121,13 @@ export class Door<Name = string> implements Limits<Name> {
   limit(name: Name, key: KeyValues, options?: LimitOptions): Promise<LimitDecision>
   limit(limits: readonly LimitKey<Name>[], options?: LimitOptions): Promise<LimitDecision>
   limit(...given: unknown[]): Promise<LimitDecision> {
-    return this.#decided('take', 'limit', given)
+    return this.#decided('limit', given)
   }
 
   peek(name: Name, key: KeyValues, options?: LimitOptions): Promise<LimitDecision>
   peek(limits: readonly LimitKey<Name>[], options?: LimitOptions): Promise<LimitDecision>
   peek(...given: unknown[]): Promise<LimitDecision> {
-    return this.#decided('peek', 'peek', given)
+    return this.#decided('peek', given)
   }
 
   async reset(name: Name, key: KeyValues, options: LimitRuntime = {}): Promise<LimitStatus> {
@@ -167,7 +167,8 @@ export class Door<Name = string> implements Limits<Name> {
     return cost === undefined ? found : { ...found, cost }
   }
 
-  async #decided(mode: 'take' | 'peek', call: string, given: unknown[]): Promise<LimitDecision> {
+  async #decided(call: 'limit' | 'peek', given: unknown[]): Promise<LimitDecision> {
+    const mode = call === 'peek' ? call : 'take'
     const [asked, options] = formOf<Name, LimitOptions>(call, given)
     const { env, waitUntil: own } = this.#runtimeOf(options)
     const { signal } = options

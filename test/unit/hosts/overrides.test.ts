@@ -138,6 +138,8 @@ describe('the limit of a key', () => {
     await call('DELETE', limitPath('bucket', `subject:${second!.subject}`))
     expect(q(await gateway.fetch('/bucket', { ip: two }))).toBe(2)
     expect((await list()).map(({ limit }) => limit)).toEqual([15])
+    for (const odd of [`${first!.subject}a`, 'a', ''])
+      expect((await put('bucket', `subject:${odd}`, { limit: 15, for: '1h' })).status).toBe(422)
   })
 
   test('A policy without overrides answers 409, and an unknown one 404.', async () => {
