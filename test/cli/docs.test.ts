@@ -35,6 +35,8 @@ test('docs without a page lists the pages, without those for contributors.', asy
 test('docs with a section prints this section only.', async () => {
   const text = await output('docs', 'configuration#shield')
   expect(text).toMatch(/^\| field \|.*\n\|.*\n\| `shield` \|.*\n$|^#+ .*shield/i)
+  // The line "# Throttle logins" is in a block of code.
+  expect(await output('docs', 'cli#npx-sluice-docs')).toContain('prints one section.')
   expect(await output('docs', 'hono-app#pitfalls')).toMatch(/^## Pitfalls\n/)
 })
 

@@ -26,6 +26,10 @@ const checkRun = mutantsOf('cli/check/run.ts', 'test/cli')
 const shield = mutantsOf('cli/check/shield.ts', 'test/cli')
 const policies = mutantsOf('cli/check/policies.ts', 'test/cli')
 const init = mutantsOf('cli/init/init.ts', 'test/cli')
+const objectLines = mutantsOf('cli/project/object-lines.ts', 'test/cli')
+const manager = mutantsOf('cli/project/package-manager.ts', 'test/cli')
+const docs = mutantsOf('cli/docs.ts', 'test/cli')
+const span = mutantsOf('src/features/observe/trace.ts', 'test/unit')
 const source = mutantsOf('cli/init/source.ts', 'test/cli')
 const confirm = mutantsOf('cli/init/confirm.ts', 'test/cli')
 const manifest = mutantsOf('cli/init/package-json.ts', 'test/cli')
@@ -284,6 +288,31 @@ export const devMutants: Mutant[] = [
     'if (before === text) continue',
     '',
     'init',
+  ),
+  objectLines(
+    'exports are advised beside migrations',
+    '!has.migrations && (has.exports || knowsExports(project))',
+    'has.exports || knowsExports(project)',
+    'check-objects',
+  ),
+  objectLines(
+    'a second field of bindings replaces the first one',
+    'return has.bindings',
+    'return !has.bindings',
+    'check-objects',
+  ),
+  manager(
+    'the field of package.json has more weight than a lockfile',
+    'locked.length > 0 ? locked : named',
+    'named.length > 0 ? named : locked',
+    'package-manager',
+  ),
+  docs('a heading in a block of code ends a section', 'inCode = !inCode', 'inCode = false', 'docs'),
+  span(
+    'a request that is not sampled gets attributes',
+    'span?.isTraced ? span : undefined',
+    'span',
+    'features/observe/destinations',
   ),
   confirm('every word with y overwrites files', '/^y(es)?$/i', '/^y/i', 'init'),
   manifest(

@@ -453,7 +453,12 @@ export const storeMutants: Mutant[] = [
   batching('does not keep the isolate alive for its batch', 'waitUntil(promise)\n', '', 'batching'),
 
   breaker('opens after six failures', 'const THRESHOLD = 5', 'const THRESHOLD = 6', 'breaker'),
-  breaker('a success does not reset the count', 'failures = 0\n          if', 'if', 'breaker'),
+  breaker(
+    'a success does not reset the count',
+    'failures = 0\n          answeredAt',
+    'answeredAt',
+    'breaker',
+  ),
   breaker(
     'opens for one second whatever the error is',
     '(LONG_HOLD_MS[code] ?? HOLD_MS)',
