@@ -3,7 +3,7 @@ import { type Mutant, mutantsOf } from './mutant.ts'
 const nearLimit = mutantsOf('src/features/observe/near-limit.ts', 'test/unit/features/observe')
 const webhook = mutantsOf('src/features/observe/webhook.ts', 'test/unit/features/observe')
 const spaceSaving = mutantsOf('src/features/observe/space-saving.ts', 'test/unit/features/observe')
-const bill = mutantsOf('src/features/observe/bill.ts', 'test/unit/features/observe')
+const bill = mutantsOf('src/features/observe/measure.ts', 'test/unit/features/observe')
 const measure = mutantsOf('src/features/observe/measure.ts', 'test/unit/features/observe')
 const analytics = mutantsOf('src/features/observe/analytics.ts', 'test/unit/features/observe')
 const analyticsRead = mutantsOf('cli/dashboard/analytics.ts', 'test/cli')

@@ -54,8 +54,6 @@ class SeriesSet {
 const keyOf = ({ policy, outcome, decidedBy }: Pick<Series, 'policy' | 'outcome' | 'decidedBy'>) =>
   `${outcome} ${decidedBy} ${policy}`
 
-type CallCounts = Pick<StoreUsage, 'calls' | 'billedCommands'>
-
 /** The counts of one span of time. */
 class Span {
   readonly from: number
@@ -83,13 +81,10 @@ class Span {
   }
 
   call({ ms, code, billedCommands }: StoreCall, isOperators: boolean): void {
-    const { errors, latency } = this.#store
-    const parts: CallCounts[] = [this.#store]
-    if (isOperators) {
-      this.#store.operators ??= { calls: 0, billedCommands: 0 }
-      parts.push(this.#store.operators)
-    }
-    for (const part of parts) {
+    const store = this.#store
+    const { errors, latency } = store
+    if (isOperators) store.operators ??= { calls: 0, billedCommands: 0 }
+    for (const part of isOperators ? [store, store.operators!] : [store]) {
       part.calls += 1
       part.billedCommands += billedCommands
     }
@@ -101,17 +96,12 @@ class Span {
 
   /** @param now before `from` if the clock was set back */
   counts(now: number): Counts {
-    const { calls, billedCommands, operators, errors, latency } = this.#store
     return {
       from: this.from,
       to: Math.max(this.from, now),
       series: this.series.list(),
       offenders: this.#offenders(),
-      store: {
-        ...{ calls, billedCommands, ...(operators && { operators: { ...operators } }) },
-        errors: { ...errors },
-        latency: { ...latency, counts: [...latency.counts] },
-      },
+      store: structuredClone(this.#store),
     }
   }
 
