@@ -92,7 +92,6 @@ test('Each example passes the type check against the published types.', async ()
 })
 
 test.each([
-  ['key-function', 'key-function.ts'],
   ['testing', 'testing.test.ts'],
   ['verify-webhook', 'verify-webhook.ts'],
   ['client', 'api-client.ts'],

@@ -69,16 +69,6 @@ export const stories: Record<string, Story> = {
       { at: '12:00:30', cost: 11, remark: 'more than the bucket holds: never' },
     ],
   },
-  GCRA: {
-    policy: { name: 'origin', algorithm: 'gcra', limit: 60, window: '1m', burst: 2 },
-    lines: [
-      { at: '12:00:00', times: 2, remark: 'two at once, as `burst` allows' },
-      { at: '12:00:00', remark: 'the third has to wait' },
-      { at: '12:00:00.5', remark: 'half of the wait is over' },
-      { at: '12:00:01', remark: 'the wait is over' },
-      { at: '12:00:02', remark: 'one request per second is never refused' },
-    ],
-  },
   'a changed limit': {
     policy: { name: 'per-user', algorithm: 'fixed-window', limit: 10, window: '1m' },
     lines: [
