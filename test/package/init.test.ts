@@ -36,6 +36,7 @@ test('The eleventh request is refused.', () => expectOneRefusal(() => sluice.fet
   })
   await project.run('sluice', 'init', '--no-install')
   await project.npm('install', '--prefer-offline', '--no-audit', '--no-fund')
+  await project.run('sluice', 'build')
   // A Redis that was downloaded before.
   await symlink(redis, join(project.folder, 'node_modules/.cache')).catch(() => {})
   expect(await project.run('sluice', 'check')).toContain('✓ policies')
