@@ -10,7 +10,11 @@ import { limiterOf } from '../core/limiter.ts'
 import { verify } from '../features/verify/index.ts'
 import { type AppMiddleware, middlewareOf } from '../hosts/app/middleware.ts'
 import { type Sluice, withDoor } from '../hosts/app/sluice.ts'
-import { type GatewayOptions, gatewayOf } from '../hosts/worker/gateway.ts'
+import {
+  type GatewayOptions,
+  gatewayOf,
+  type createGateway as unbuiltGateway,
+} from '../hosts/worker/gateway.ts'
 
 /** @internal */
 export * from '../features/compile.ts'
@@ -129,7 +133,7 @@ export const createSluice = (config: Built): Sluice => withDoor(limiterFor(confi
 export const createGateway = (
   config: Built,
   options: GatewayOptions = {},
-): ReturnType<typeof gatewayOf> => {
+): ReturnType<typeof unbuiltGateway> => {
   const verifies = config.config.use.some(({ name }) => name === 'verify')
   return gatewayOf(limiterFor(config, { lua: apiLua, more: verifies ? [] : [verify()] }), options)
 }

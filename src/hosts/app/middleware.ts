@@ -42,6 +42,7 @@ export function rateLimiter<E extends Env = any>(
   return middlewareOf(createAppLimiter(options))
 }
 
+/** @internal */
 export function middlewareOf(limiter: Limiter): MiddlewareHandler {
   return async function rateLimiter(c, next) {
     if (hasLeft(c)) return new Response(null, { status: 499 }) // as servers log it

@@ -58,6 +58,7 @@ export function fastifyRateLimiter<Context = any>(
   return pluginOf(createNodeLimiter(options))
 }
 
+/** @internal */
 export function pluginOf(limiter: Limiter): FastifyRateLimiter {
   const sluice = sluiceOf(limiter)
   const door = policyDoor(limiter)

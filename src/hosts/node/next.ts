@@ -50,6 +50,7 @@ export function rateLimitProxy<
   return proxyOf(createKnowingLimiter(options, ofNext), proxy)
 }
 
+/** @internal */
 export function proxyOf<Context extends Request, Event extends ProxyEvent>(
   limiter: Limiter,
   proxy: AdmittedProxy<Context, Event> = () => undefined,

@@ -54,6 +54,7 @@ export function rateLimiter<Context = any>(
   return middlewareOf(createNodeLimiter(options))
 }
 
+/** @internal */
 export function middlewareOf(limiter: Limiter): NodeRateLimiter {
   const sluice = sluiceOf(limiter)
   const door = policyDoor(limiter)

@@ -56,7 +56,7 @@ export function createGateway(
   return gatewayOf(createLimiter(options, { byDefault, lua: apiLua }), more)
 }
 
-/** @param limiter with the parts of the script that the decision API needs */
+/** @param limiter with the parts of the script that the decision API needs @internal */
 export function gatewayOf(
   limiter: Limiter,
   { openapi }: GatewayOptions,
