@@ -64,6 +64,23 @@ test('Read at least every nine minutes, an hour has each decision of its isolate
   )
 })
 
+test('A minute that an isolate has forgotten in part stays as it was.', () => {
+  const history = createHistory()
+  const one = isolate()
+  const minute = START - (START % MINUTE)
+  for (const afterMs of [5_000, 45_000]) one.decide(minute + afterMs)
+  history.add(one.read(minute + 50_000))
+  one.decide(minute + 9 * MINUTE)
+  history.add(one.read(minute + 10 * MINUTE + 20_000))
+  const { slots } = history.read('hour', minute + 11 * MINUTE)!
+  expect(
+    slots.map(({ from, series }) => [from - minute, sumOf([{ from, to: from, series }])]),
+  ).toEqual([
+    [0, 2],
+    [9 * MINUTE, 1],
+  ])
+})
+
 test('A day is kept, and what is older is forgotten. A week is not kept.', () => {
   const history = createHistory()
   const one = isolate()

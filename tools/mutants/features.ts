@@ -8,6 +8,8 @@ const measure = mutantsOf('src/features/observe/measure.ts', 'test/unit/features
 const analytics = mutantsOf('src/features/observe/analytics.ts', 'test/unit/features/observe')
 const analyticsRead = mutantsOf('cli/dashboard/analytics.ts', 'test/cli')
 const otlp = mutantsOf('src/features/observe/otlp.ts', 'test/unit/features/observe')
+const lastMinute = mutantsOf('src/features/observe/report.ts', 'test/cli')
+const dashboardHistory = mutantsOf('cli/dashboard/history.ts', 'test/cli')
 const metrics = mutantsOf('src/features/observe/metrics.ts', 'test/unit/features/observe')
 const openMetrics = mutantsOf('src/features/observe/open-metrics.ts', 'test/unit/features/observe')
 const counters = mutantsOf('src/features/observe/counters.ts', 'test/unit/features/observe')
@@ -133,6 +135,18 @@ const observeMutants: Mutant[] = [
   otlp('the name of the sink has the whole URL', 'new URL(url).host', 'new URL(url).href', 'otlp'),
   openMetrics('the sum is in ms', '[{}, sum / 1000,', '[{}, sum,', 'open-metrics'),
   openMetrics('an open circuit is 0', "=== 'open' ? 1 : 0", "=== 'open' ? 0 : 1", 'open-metrics'),
+  lastMinute(
+    'the slot in which the minute begins counts as a whole',
+    'decisions: one.decisions * share',
+    'decisions: one.decisions',
+    'dashboard-figures',
+  ),
+  dashboardHistory(
+    'a minute that the counts have in part replaces the whole one',
+    'if (isWhole || !minutes.has(minute)) {',
+    'if (true) {',
+    'dashboard-history',
+  ),
   metrics(
     'the near decisions of a policy are not summed',
     '(near.get(one.policy) ?? 0) + one.near',
