@@ -1,7 +1,7 @@
 /** `sluice dev`: runs the Worker of the current folder with everything that it needs. */
 import { realpathSync } from 'node:fs'
 import type { Call } from './call.ts'
-import { dev } from './dev/dev.ts'
+import { dev, portOf } from './dev/dev.ts'
 import { readOptions } from './options.ts'
 import { countsInObjects, STORE_OPTION } from './store.ts'
 
@@ -13,6 +13,7 @@ sluice.config.ts, .dev.vars, the configuration of wrangler or the source. Ctrl-C
 
   ${title} [options]
 
+  --port N  the port of the Worker (default that of PORT, or 8787)
   --store  redis, or durable-objects: counts without Redis, whatever the configuration says
   --help   show this text
 
@@ -27,8 +28,14 @@ Variables of the environment:
 Exits with 0 after Ctrl-C, and with 1 if it cannot start, or if Redis or the Worker ends.`
 
 export async function main(args: string[], call: Call): Promise<void> {
-  const options = readOptions(args, STORE_OPTION, usage(call.title), call)
+  const options = readOptions(
+    args,
+    { ...STORE_OPTION, port: { type: 'string' } },
+    usage(call.title),
+    call,
+  )
   if (!options) return
+  const port = options.port === undefined ? undefined : portOf('--port', options.port)
   const project = realpathSync(process.cwd())
   const program = {
     file: call.file,
@@ -36,5 +43,5 @@ export async function main(args: string[], call: Call): Promise<void> {
     check: 'npx sluice check',
     ...(countsInObjects(options.store) && { objects: 'sluice/durable-objects' }),
   }
-  await dev({ command: call.title, program })
+  await dev({ command: call.title, program, port })
 }

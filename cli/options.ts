@@ -4,6 +4,9 @@ import type { Call } from './call.ts'
 type Options = NonNullable<ParseArgsConfig['options']>
 type Mistakes = Pick<Call, 'onUsageError'>
 
+/** A mistake on the command line, besides those that `readArguments` reports. */
+export class UsageError extends Error {}
+
 /**
  * Parses the options and the other arguments of a command. Returns `undefined` after `--help` and after a mistake, which it prints.
  */

@@ -8,7 +8,7 @@ import type { ConfigOptions } from '../src/core/config/options.ts'
 import { parseConfig } from '../src/core/config/parse.ts'
 import { defaultFields } from '../src/features/defaults.ts'
 import type { Call } from './call.ts'
-import { readArguments } from './options.ts'
+import { readArguments, UsageError } from './options.ts'
 import { CONFIG_FILE, loadConfig, placed } from './project/load-config.ts'
 import { showProgress } from './replay/progress-bar.ts'
 import { findFiles, STDIN } from './replay/read/files.ts'
@@ -65,21 +65,12 @@ const OPTIONS = {
   anonymize: text,
 } as const
 
-/** An invalid command line. */
-class UsageError extends Error {}
-
 type Values = NonNullable<ReturnType<typeof read>>['values']
 const read = (args: string[], call: Call) => readArguments(args, OPTIONS, usage(call.title), call)
 
 export async function main(args: string[], call: Call): Promise<void> {
   const given = read(args, call)
-  if (!given) return
-  try {
-    await run(given.values, given.positionals)
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error
-    call.onUsageError(error.message)
-  }
+  if (given) await run(given.values, given.positionals)
 }
 
 /** The size at which the young generation of V8 stops growing, bytes. More makes a replay no faster. */
@@ -145,7 +136,7 @@ async function run(values: Values, files: string[]): Promise<void> {
 function optionsOf(values: Values, files: string[]): Omit<ReplayOptions, 'config'> {
   const { format, pattern, host, suggest, exact, anonymize, html, config, against } = values
   if (files.length === 0 && process.stdin.isTTY) {
-    throw new UsageError('Expected a log, such as access.log, or - for the standard input')
+    throw new UsageError('LOG: expected a file, such as access.log, or - for the standard input')
   }
   if (format !== 'auto' && !formats.some((one) => one === format)) {
     wrong('--format', `one of ${['auto', ...formats].join(', ')}`, format)

@@ -1,8 +1,11 @@
 import manifest from '../package.json' with { type: 'json' }
-import { commands } from './commands.ts'
+import { nearest } from '../src/lint/nearest.ts'
+import { type Command, commands } from './commands.ts'
 import { PROCESS, processes } from './dev/children.ts'
+import { UsageError } from './options.ts'
 
-const USAGE = `An edge rate limiter: policies on Cloudflare Workers and other runtimes, counters in Redis.
+const USAGE = `An edge rate limiter: policies on Cloudflare Workers and other runtimes,
+counters in Redis.
 
   npx sluice <command> [options]
 
@@ -11,7 +14,8 @@ ${commands.map(({ name, about }) => `  ${name.padEnd(9)}  ${about}`).join('\n')}
   --version  print the version
   --help     show this text; after a command, show its options
 
-Exits with 0 on success, and with 1 after an error, a finding of check, or a mistake on the command line.`
+Exits with 0 on success, with 1 after an error or a finding, and with 2 after a
+mistake on the command line.`
 
 /**
  * Runs one command of `sluice`.
@@ -27,21 +31,53 @@ export async function run([name, ...args]: string[], file: string): Promise<void
   const command = commands.find((one) => one.name === name)
   if (!command) {
     const kind = name.startsWith('-') ? 'option' : 'command'
-    return mistake(`Unknown ${kind} ${JSON.stringify(name)}. To list all: npx sluice --help`)
+    const meant = meantBy(name, kind === 'option' ? ['--help', '--version'] : names)
+    return mistake(
+      `Unknown ${kind} ${JSON.stringify(name)}${meant} To list all: npx sluice --help`,
+      2,
+    )
   }
   const title = `npx sluice ${name}`
-  const onUsageError = (message: string) =>
-    mistake(
-      `${message.replace(/\. To specify a positional argument .*/s, '')}. To list all options: ${title} --help`,
-    )
+  let wrong: string | undefined
+  const onUsageError = (message: string) => {
+    wrong = message.replace(/\. To specify a positional argument .*/s, '')
+  }
   try {
     await command.run(args, { title, file, onUsageError })
   } catch (error) {
-    mistake(error instanceof Error ? error.message : String(error))
+    const message = error instanceof Error ? error.message : String(error)
+    if (!(error instanceof UsageError)) return mistake(message, 1)
+    wrong = message
   }
+  if (wrong === undefined) return
+  const [, option] = /^Unknown option '(--[^']*)'/.exec(wrong) ?? []
+  const meant = option ? meantBy(option, await optionsOf(command)) : '.'
+  mistake(`${wrong}${meant} To list all options: ${title} --help`, 2)
 }
 
-function mistake(message: string): void {
+const names = commands.map((one) => one.name)
+
+function meantBy(written: string, known: string[]): string {
+  const meant = nearest(written, known)
+  return meant ? `; did you mean ${meant}?` : '.'
+}
+
+/** The options that the help of a command lists. */
+export async function optionsOf({ name, run }: Command): Promise<string[]> {
+  const { log } = console
+  let help = ''
+  console.log = (text) => {
+    help += text
+  }
+  try {
+    await run(['--help'], { title: `npx sluice ${name}`, file: '', onUsageError() {} })
+  } finally {
+    console.log = log
+  }
+  return [...help.matchAll(/^ {2}(--[a-z-]+)/gm)].map(([, option]) => option!)
+}
+
+function mistake(message: string, code: 1 | 2): void {
   console.error(message)
-  process.exitCode = 1
+  process.exitCode = code
 }

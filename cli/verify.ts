@@ -122,15 +122,15 @@ function mistakeIn(
   token: string | undefined,
 ): string | undefined {
   if (url === undefined)
-    return 'expected the address of the deployment, such as https://www.example.com'
-  if (count > 1) return `expected one address, got ${count}`
+    return 'URL: expected the address of the deployment, such as https://www.example.com'
+  if (count > 1) return `URL: expected one address, got ${count}`
   if (!isWeb(url))
-    return `expected an address that begins with https://, got ${JSON.stringify(url)}`
+    return `URL: expected an address that begins with https://, got ${JSON.stringify(url)}`
   const { search, hash, username } = new URL(url)
   if (username) {
-    return "expected an address without a user. Write --header 'Authorization: Basic …'"
+    return "URL: expected an address without a user. Write --header 'Authorization: Basic …'"
   }
-  if (search || hash) return `expected an address without a query, got ${JSON.stringify(url)}`
+  if (search || hash) return `URL: expected an address without a query, got ${JSON.stringify(url)}`
   if (origin !== undefined && !isWeb(origin)) {
     return `--origin: expected an address that begins with https://, got ${JSON.stringify(origin)}`
   }

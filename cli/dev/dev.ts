@@ -6,6 +6,7 @@ import { startBridge, startRedis } from 'sluice-upstash-bridge'
 import { isOrigin } from '../../src/core/base/host.ts'
 import { tokensIn } from '../../src/core/request/trusted-token.ts'
 import { DASHBOARD_PORT, type DashboardOptions, startDashboard } from '../dashboard/server.ts'
+import { UsageError } from '../options.ts'
 import { type MoreBindings, moreBindings } from '../project/bindings.ts'
 import { needNode, needPosix } from '../project/node.ts'
 import { installWrangler, wranglerIn } from '../project/tools.ts'
@@ -158,6 +159,15 @@ export interface DevOptions {
   /** How the user calls this command, for messages: `npm start`. */
   command: string
   program: Program
+  /** The port of the Worker. Defaults to the variable PORT, or 8787. */
+  port?: number | undefined
+}
+
+/** @param name the option or the variable with the text */
+export function portOf(name: string, text: string): number {
+  const port = Number(text)
+  if (Number.isInteger(port) && port >= 1 && port <= 65535) return port
+  throw new UsageError(`${name}: expected a port number, got ${JSON.stringify(text)}`)
 }
 
 /** Runs the stack until Ctrl-C. Exits with 1 if it cannot start, or if a part ends by itself. */
@@ -170,14 +180,14 @@ export async function dev(options: DevOptions): Promise<void> {
   }
 }
 
-async function start({ command, program }: DevOptions): Promise<void> {
+async function start({
+  command,
+  program,
+  port = portOf('PORT', process.env.PORT ?? '8787'),
+}: DevOptions): Promise<void> {
   const { project } = program
   const devVars = join(project, '.dev.vars')
   const configured = existsSync(join(project, 'sluice.config.ts'))
-  const port = Number(process.env.PORT ?? 8787)
-  if (!Number.isInteger(port) || port < 1 || port > 65535) {
-    throw new Error(`PORT: expected a port number, got ${JSON.stringify(process.env.PORT)}`)
-  }
   await checkFree(port, command)
   checkProject(project, command)
   const given = { ...(await readDevVars(devVars)), ...variablesIn(process.env) }

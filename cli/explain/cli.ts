@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import { ConfigError } from '../../src/core/base/errors.ts'
 import { HOST } from '../../src/core/base/host.ts'
 import { networkRange } from '../../src/core/base/ip.ts'
+import { UsageError } from '../options.ts'
 import { hostOf } from '../project/hosts.ts'
 import { CONFIG_FILE, loadConfig, placed } from '../project/load-config.ts'
 import { explain } from './explain.ts'
@@ -36,9 +37,6 @@ others do not apply. Needs no Redis and charges nothing.
 The environment provides the variables that the configuration names (jwt.secret, apiKeys.known), and SLUICE_PROXY_TOKEN:
 
   JWT_SECRET=… ${command} --path /me --header 'authorization: Bearer …'`
-
-/** An invalid command line. */
-class UsageError extends Error {}
 
 interface CliOptions {
   request: RequestTerms
@@ -169,7 +167,7 @@ function wrong(flag: string, expected: string, got: string): never {
 }
 
 /**
- * Prints an explanation. Sets the exit code 1 after an error.
+ * Prints an explanation. Sets the exit code: 2 after a mistake on the command line, 1 after another error.
  * @param command how the user calls this program, for the usage
  * @param onUsageError prints a mistake on the command line
  */
@@ -197,6 +195,6 @@ export async function main(
     const message = error instanceof Error ? error.message : String(error)
     if (error instanceof UsageError) onUsageError(message)
     else console.error(message)
-    process.exitCode = 1
+    process.exitCode = error instanceof UsageError ? 2 : 1
   }
 }

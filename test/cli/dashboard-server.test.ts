@@ -325,9 +325,9 @@ describe('npx sluice dashboard', () => {
       [...url, '--token', 'abc', '--port', '70000'],
       '--port: expected a whole number from 0 to 65535, got "70000"',
     ],
-  ])('The arguments %j end with one line and exit code 1.', async (args, message) => {
+  ])('The arguments %j end with one line and exit code 2.', async (args, message) => {
     expect(await sluice(['dashboard', ...args], { env: { SLUICE_OPERATE_TOKEN: '' } })).toEqual({
-      code: 1,
+      code: 2,
       stdout: '',
       stderr: `${message}. To list all options: npx sluice dashboard --help\n`,
     })

@@ -53,9 +53,9 @@ test.each([
   expect(() => parseCli([...path, option, value])).toThrow(new Error(message))
 })
 
-test('sluice explain exits with 1 after a mistake on the command line.', async () => {
+test('sluice explain exits with 2 after a mistake on the command line.', async () => {
   expect(await explain('--path login')).toEqual({
-    code: 1,
+    code: 2,
     stdout: '',
     stderr: `--path: expected ${PATH}, got "login"\nRun with --help to list all options.\n`,
   })

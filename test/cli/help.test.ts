@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { commands } from '../../cli/commands.ts'
+import { optionsOf } from '../../cli/run.ts'
 import manifest from '../../package.json' with { type: 'json' }
 import { type CliProject, cliProject } from '../support/cli-project.ts'
 import { run, sluice } from '../support/dev-command.ts'
@@ -43,8 +44,30 @@ test('The option --version prints the version of package.json.', async () => {
 })
 
 test.each<[string[], string]>([
-  [['devv'], 'Unknown command "devv". To list all: npx sluice --help'],
+  [['devv'], 'Unknown command "devv"; did you mean dev? To list all: npx sluice --help'],
+  [['zzz'], 'Unknown command "zzz". To list all: npx sluice --help'],
   [['--foo'], 'Unknown option "--foo". To list all: npx sluice --help'],
+  [['--hlep'], 'Unknown option "--hlep"; did you mean --help? To list all: npx sluice --help'],
+  [
+    ['check', '--polcies'],
+    "Unknown option '--polcies'; did you mean --policies? To list all options: npx sluice check --help",
+  ],
+  [
+    ['explain', '--pth', '/'],
+    "Unknown option '--pth'; did you mean --path? To list all options: npx sluice explain --help",
+  ],
+  [
+    ['bridge', '--prot', '1'],
+    "Unknown option '--prot'; did you mean --port? To list all options: npx sluice bridge --help",
+  ],
+  [
+    ['dev', '--port', '0'],
+    '--port: expected a port number, got "0". To list all options: npx sluice dev --help',
+  ],
+  [
+    ['verify'],
+    'URL: expected the address of the deployment, such as https://www.example.com. To list all options: npx sluice verify --help',
+  ],
   ...names.map((name): [string[], string] => [
     [name, '--foo'],
     `Unknown option '--foo'. To list all options: npx sluice ${name} --help`,
@@ -61,6 +84,19 @@ test.each<[string[], string]>([
     ['bridge', '--port', 'x'],
     '--port: expected a whole number from 0 to 65535, got "x". To list all options: npx sluice bridge --help',
   ],
-])('The arguments %j end with one line and exit code 1.', async (args, message) => {
-  expect(await sluice(args)).toEqual({ code: 1, stdout: '', stderr: `${message}\n` })
+])('The arguments %j end with one line and exit code 2.', async (args, message) => {
+  expect(await sluice(args)).toEqual({ code: 2, stdout: '', stderr: `${message}\n` })
 })
+
+test.each(names)(
+  'A letter that is missing in the name or in an option of %s is found.',
+  async (name) => {
+    const command = commands.find((one) => one.name === name)!
+    const { stderr } = await sluice([name.slice(0, 1) + name.slice(2)])
+    if (name.length > 3) expect(stderr).toContain(`did you mean ${name}?`)
+    for (const option of await optionsOf(command)) {
+      const { code, stderr } = await sluice([name, `${option.slice(0, 3)}${option.slice(4)}`])
+      expect([code, stderr]).toEqual([2, expect.stringContaining('did you mean')])
+    }
+  },
+)

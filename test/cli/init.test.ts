@@ -132,8 +132,9 @@ describe('npx sluice init', () => {
   test('An unknown store is an error, and nothing is written.', async () => {
     const before = await files()
     expect(await init('--store', 'postgres')).toMatchObject({
-      code: 1,
-      stderr: '--store: expected "redis" or "durable-objects", got "postgres"\n',
+      code: 2,
+      stderr:
+        '--store: expected "redis" or "durable-objects", got "postgres". To list all options: npx sluice init --help\n',
     })
     expect(await files()).toEqual(before)
   })

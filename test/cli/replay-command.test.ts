@@ -290,12 +290,13 @@ describe('Bad input', () => {
     })
   })
 
-  test.each([
-    [['missing.log'], /^There is no file missing\.log\.$/m],
-    [['node_modules'], /node_modules.*folder/i],
-    [['access.log.gz', '--config', 'none.ts'], /none\.ts: the file does not exist/],
+  test.each<[string[], RegExp, number?]>([
+    [['missing.log'], /^There is no file missing\.log\.$/m, 1],
+    [['node_modules'], /node_modules.*folder/i, 1],
+    [[], /^stdin is empty\. Name a log, such as access\.log, or pipe one into the command\.$/m, 1],
+    [['access.log.gz', '--config', 'none.ts'], /none\.ts: the file does not exist/, 1],
     [['access.log.gz', '--format', 'xml'], /--format: expected one of auto, combined, .*"xml"/],
-    [['access.log.gz', '--pattern', '%h %u'], /^--pattern: %h %u names no field/],
+    [['access.log.gz', '--pattern', '%h %u'], /^--pattern: %h %u names no field/, 1],
     [['access.log.gz', '--pattern', '$ip $time', '--format', 'csv'], /--pattern .*--format/],
     [['access.log.gz', '--map', 'ip'], /--map: expected .*"ip"/],
     [['access.log.gz', '--max-refused', '0.1'], /--max-refused: expected a share like 0\.1%/],
@@ -305,9 +306,9 @@ describe('Bad input', () => {
     [['access.log.gz', '--html', '.'], /--html: expected a file, got "\."/],
     [['access.log.gz', '--html', 'none/out.html'], /--html: the folder .*none does not exist/],
     [['access.log.gz', '--anonymize', './access.log.gz'], /--anonymize: .* is the log/],
-  ])('The arguments %j end with one message.', async (args, message) => {
-    const { code, stdout, stderr } = await replay(args)
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  ])('The arguments %j end with one message.', async (args, message, code = 2) => {
+    const { stderr, ...ended } = await replay(args)
+    expect(ended).toEqual({ code, stdout: '' })
     expect(stderr).toMatch(message)
     expect(stderr.trim().split('\n')).toHaveLength(1)
   })

@@ -56,5 +56,5 @@ export const entryLimits: SizeLimit[] = [
   { name: 'sluice/durable-objects', file: 'durable-objects.js', maxKiB: 14.2 },
   { name: 'sluice/lint', file: 'lint.js', maxKiB: 38 },
   { name: 'sluice/testing', file: 'testing.js', node: true, maxKiB: 24 },
-  { name: 'npx sluice', file: 'cli.js', node: true, maxKiB: 234 },
+  { name: 'npx sluice', file: 'cli.js', node: true, maxKiB: 245 },
 ]

@@ -27,7 +27,7 @@ export async function openLog(names: string[], options: LogOptions = {}): Promis
       logs.push({ source, detected: detect(source.name, lines, how, parserOptions) })
     }
   }
-  if (logs.length === 0) throw empty(sources)
+  if (logs.length === 0) throw empty(sources, names)
   const parsers = logs.map(({ detected }) => detected.parser)
   const counter = new Counter(totalSize(sources))
   return {
@@ -78,10 +78,14 @@ async function firstLines(source: Source): Promise<string[]> {
   return lines
 }
 
-const empty = (sources: Source[]) =>
+const empty = (sources: Source[], names: string[]) =>
   new LogError(
     'empty',
-    sources.length === 1 ? `${sources[0]!.name} is empty.` : 'All files are empty.',
+    sources.length > 1
+      ? 'All files are empty.'
+      : names.length > 0
+        ? `${sources[0]!.name} is empty.`
+        : 'stdin is empty. Name a log, such as access.log, or pipe one into the command.',
   )
 
 const totalSize = (sources: Source[]) =>
