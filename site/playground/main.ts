@@ -7,18 +7,17 @@ import {
   showOptions,
   showPairs,
 } from '../../cli/dashboard/page/dom.ts'
-import { dollarText, durationText, numberText } from '../../cli/dashboard/page/text.ts'
+import { dollarText, numberText } from '../../cli/dashboard/page/text.ts'
 import { ask } from './ask.ts'
 import { showCompared } from './compared.ts'
 import { showRequest } from './details.ts'
 import { createEditor } from './editor/editor.ts'
 import type { FieldDocs } from './editor/path.ts'
-import type { Mark, Played } from './engine/answer.ts'
-import type { TrafficOptions } from './engine/traffic.ts'
+import type { Dial, Mark, Played } from './engine/answer.ts'
 import { examples } from './scenarios.ts'
 import { fragmentOf, type PageState, stateOf } from './state.ts'
 import { drawTimeline } from './timeline.ts'
-import { fillTraffic, trafficIn } from './traffic-form.ts'
+import { fillTraffic, mistakesIn, showFields, trafficIn } from './traffic-form.ts'
 
 const failure = byId('failure')
 const fail = (error: unknown) =>
@@ -33,6 +32,7 @@ const exampleChoice = byId<HTMLSelectElement>('example')
 const watchedChoice = byId<HTMLSelectElement>('watched')
 const policyChoice = byId<HTMLSelectElement>('policy')
 const slider = byId<HTMLInputElement>('at')
+const dialInput = byId<HTMLInputElement>('dial')
 const docs: Promise<FieldDocs> = fetch('./fields.json')
   .then((response) => response.json())
   .catch(() => ({}))
@@ -40,11 +40,17 @@ const docs: Promise<FieldDocs> = fetch('./fields.json')
 const editor = createEditor({
   parent: byId('editor'),
   docs,
-  onChange: () => later(),
+  onChange: edited,
   onMarks: showMarks,
 })
 let log = ''
 let played: Played | undefined
+/** Where the slider writes: the `limit` of the policy that is shown. Undefined from a change of the text to its run. */
+let dial: Dial | undefined
+/** True while the slider writes into the text. */
+let isDialing = false
+/** The policy whose quota the user has chosen to see. */
+let chosenPolicy = ''
 /** The address that this page has written: a change of it by the user has another one. */
 let ownFragment = ''
 
@@ -80,14 +86,23 @@ function later() {
   timer = setTimeout(play, 300)
 }
 
+function edited() {
+  if (!isDialing) dial = undefined
+  later()
+}
+
 let runs = 0
 async function play() {
   clearTimeout(timer)
-  if (!form.checkValidity()) return
+  showFields(form, played?.isCall ?? false)
+  const mistakes = mistakesIn(form, byId('invalid'))
+  setText(byId('invalid'), mistakes && `${mistakes}${KEPT()}`)
+  if (mistakes) return
   runs += 1
   const run = runs
   const now = state()
   document.body.dataset.played = ''
+  setText(byId('busy'), 'Running …')
   const watched = watchedChoice.value || undefined
   const result = await ask({ kind: 'play', scenario: { ...now, watched } }).catch(
     (error: Error) => ({ problem: error.message }),
@@ -97,32 +112,38 @@ async function play() {
   history.replaceState(null, '', `#${ownFragment}`)
   const example = examples.find(({ name }) => name === ownFragment)
   exampleChoice.value = example?.name ?? ''
+  byId<HTMLAnchorElement>('whole').href = `./#${ownFragment}`
   setText(byId('look'), example?.look ?? '')
-  show(result)
+  setText(byId('busy'), '')
+  if ('problem' in result) setText(byId('problem'), `${result.problem}${KEPT()}`)
+  else show(result)
   document.body.dataset.played = 'yes'
 }
 
-function show(result: Played | { problem: string }) {
-  const isPlayed = !('problem' in result)
-  setText(byId('problem'), isPlayed ? '' : result.problem)
-  byId('result').hidden = !isPlayed
-  setText(byId('note'), isPlayed ? result.note : '')
-  if (!isPlayed) return
+const KEPT = () => (played ? ' The chart shows the last valid run.' : '')
+
+function show(result: Played) {
   played = result
-  const { summary, served, windowMs } = result
-  const policies = [
-    ...new Set(result.samples.flatMap(({ limits }) => limits.map((one) => one.policy))),
-  ]
+  setText(byId('problem'), '')
+  byId('result').hidden = false
+  const { summary, served, samples, clients, note, lesson, isCall } = result
+  setText(byId('note'), note)
+  setText(byId('lesson'), lesson)
+  showFields(form, isCall)
+  const policies = [...new Set(samples.flatMap(({ limits }) => limits.map((one) => one.policy)))]
   showOptions(
     policyChoice,
     policies.map((name) => [name, name]),
   )
-  showOptions(watchedChoice, busiest(result))
+  policyChoice.value = policies.includes(chosenPolicy) ? chosenPolicy : result.policy
+  showOptions(
+    watchedChoice,
+    clients.map(([name, count]) => [name, `${name} (${numberText(count)} requests)`]),
+  )
   showPairs(byId('figures'), {
     requests: numberText(summary.requests),
     admitted: numberText(summary.admitted),
     refused: numberText(summary.refused),
-    [`most of a client in ${durationText(windowMs)}`]: `${numberText(summary.most)} units`,
     'calls to Redis': numberText(summary.calls),
     'billed commands': numberText(summary.commands),
     'commands a request': numberText(summary.commands / Math.max(1, summary.requests)),
@@ -131,15 +152,34 @@ function show(result: Played | { problem: string }) {
   slider.max = String(Math.max(0, served.length - 1))
   const refused = served.findIndex(({ decision }) => !decision.allowed)
   choose(Math.max(0, refused))
+  showDial()
   showCompared(result)
 }
 
-/** The 20 clients with the most requests. */
-const busiest = ({ served }: Played): [string, string][] =>
-  [...Map.groupBy(served, ({ arrival }) => arrival.ip)]
-    .sort(([, one], [, other]) => other.length - one.length)
-    .slice(0, 20)
-    .map(([ip, own]) => [ip, `${ip} (${numberText(own.length)} requests)`])
+/** The slider has the `limit` of the policy that is shown, and room above it. */
+function showDial() {
+  dial = played?.dials.find(({ policy }) => policy === policyChoice.value)
+  dialInput.closest('label')!.hidden = !dial
+  if (!dial) return
+  const { value, policy } = dial
+  if (!dialInput.matches(':active') || value > Number(dialInput.max)) {
+    dialInput.max = String(Math.max(10, 3 * value))
+    dialInput.step = String(Math.max(1, 10 ** Math.floor(Math.log10(value / 20))))
+    dialInput.min = dialInput.step
+  }
+  dialInput.value = String(value)
+  setText(byId('dial-title'), `limit of ${policy}: ${numberText(value)}`)
+}
+
+function turnDial() {
+  if (!dial) return
+  const { value } = dialInput
+  isDialing = true
+  editor.replace(dial, value)
+  isDialing = false
+  dial = { ...dial, to: dial.from + value.length, value: Number(value) }
+  setText(byId('dial-title'), `limit of ${dial.policy}: ${numberText(dial.value)}`)
+}
 
 function choose(index: number) {
   slider.value = String(index)
@@ -161,10 +201,15 @@ function draw() {
 }
 
 async function open(fragment: string) {
-  const opened = await stateOf(fragment)
+  setText(failure, '')
+  const opened = await stateOf(fragment).catch((error) => {
+    fail(error)
+    return stateOf('')
+  })
   log = opened.log
+  chosenPolicy = ''
   watchedChoice.replaceChildren()
-  fillTraffic(form, opened.traffic as TrafficOptions, log)
+  fillTraffic(form, opened.traffic, log)
   editor.setText(opened.text)
   await play()
 }
@@ -178,12 +223,16 @@ exampleChoice.addEventListener('change', () => {
 })
 form.addEventListener('input', ({ target }) => {
   if (target instanceof HTMLTextAreaElement) log = target.value
-  fillTraffic(form, trafficIn(form), log)
   later()
 })
 form.addEventListener('submit', (event) => event.preventDefault())
 watchedChoice.addEventListener('change', play)
-policyChoice.addEventListener('change', draw)
+policyChoice.addEventListener('change', () => {
+  chosenPolicy = policyChoice.value
+  showDial()
+  draw()
+})
+dialInput.addEventListener('input', turnDial)
 slider.addEventListener('input', () => choose(Number(slider.value)))
 byId('why')
   .closest('details')!
@@ -210,5 +259,15 @@ function followScheme() {
 }
 followScheme()
 addEventListener('storage', followScheme)
-if (new URLSearchParams(location.search).has('embed')) document.body.classList.add('embedded')
+/** A page that embeds the playground shows all of it: a scroll area within the page would catch the wheel. */
+if (new URLSearchParams(location.search).has('embed')) {
+  document.body.classList.add('embedded')
+  const frame = window.frameElement as HTMLIFrameElement | null
+  if (frame) {
+    const fit = () => {
+      frame.style.height = `${document.body.offsetHeight + 2}px`
+    }
+    new ResizeObserver(fit).observe(document.body)
+  }
+}
 open(location.hash.slice(1))

@@ -20,6 +20,7 @@ const traffic = (more: Partial<TrafficOptions>): TrafficOptions => ({
   url: 'https://www.example.com/',
   status: 200,
   durationMs: 100,
+  body: '',
   ...more,
 })
 
@@ -52,7 +53,7 @@ export const examples: Example[] = [
       window: '1m',
     },`),
     traffic: traffic({ pattern: 'edge', requests: 60 }),
-    look: 'Ten requests pass just before a window ends, and ten more just after: 20 within two seconds.',
+    look: 'Ten requests pass just before a window ends, and ten more just after: 20 within ten seconds.',
   },
   {
     name: 'sliding-log',
@@ -120,5 +121,86 @@ export const examples: Example[] = [
     },`),
     traffic: traffic({ pattern: 'flood', requests: 220 }),
     look: 'After 20 refusals within a minute the client is banned, and each further ban is twice as long.',
+  },
+  {
+    name: 'llm-tokens',
+    title: 'LLM tokens',
+    text: `import { defineConfig } from 'sluice'
+import { bodies } from 'sluice/features'
+
+export default defineConfig({
+  origin: 'https://llm.example.com',
+  policies: [
+    {
+      name: 'tokens',
+      algorithm: 'token-bucket',
+      limit: 10_000,
+      window: '1h',
+      match: { path: '/v1/chat/completions' },
+      cost: { usage: 'usage.total_tokens', otherwise: 500, max: 4000 },
+    },
+  ],
+  use: [bodies()],
+})
+`,
+    traffic: traffic({
+      requests: 40,
+      lengthMs: 60_000,
+      method: 'POST',
+      url: 'https://www.example.com/v1/chat/completions',
+      durationMs: 4000,
+      body: '{ "usage": { "total_tokens": 900 } }',
+    }),
+    look: 'A request reserves 500 tokens, and its response says that it has used 900: the other 400 are charged at its end. Change the body of the response.',
+  },
+  {
+    name: 'wait',
+    title: 'Wait for a turn',
+    text: configOf(`    {
+      name: 'burst',
+      algorithm: 'token-bucket',
+      limit: 10,
+      window: '10s',
+      burst: 5,
+      wait: '4s',
+    },`),
+    traffic: traffic({ pattern: 'burst', requests: 30, lengthMs: 60_000 }),
+    look: 'Of ten requests at once five pass, four wait for a token each, and only the last one is refused: its turn is too late.',
+  },
+  {
+    name: 'plans',
+    title: 'Plans',
+    text: `import { defineConfig } from 'sluice'
+
+export default defineConfig({
+  origin: 'zone',
+  tables: { customers: { '203.0.113.1': 'pro' } },
+  policies: [
+    {
+      name: 'per-customer',
+      limit: 5,
+      limits: { pro: 50 },
+      plan: { key: 'ip', table: 'customers' },
+      window: '1m',
+    },
+  ],
+})
+`,
+    traffic: traffic({ pattern: 'clients', requests: 80, lengthMs: 60_000, clients: 4 }),
+    look: 'A table gives one customer the plan pro, with ten times the limit. Choose another client to see its quota.',
+  },
+  {
+    name: 'limit-call',
+    title: 'A call with a name and a key',
+    text: `import { limits } from 'sluice/limits'
+
+const quota = limits({
+  invites: { limit: 5, window: '1h' },
+})
+
+await quota.limit('invites', user.id)
+`,
+    traffic: traffic({ pattern: 'clients', requests: 40, lengthMs: 600_000, clients: 6 }),
+    look: 'A job, a tool call or a server action has no request. Here each user sends five invitations an hour, and the call says how many are left.',
   },
 ]

@@ -37,11 +37,12 @@ async function packed(state: PageState): Promise<string> {
 
 /**
  * Reads the state of a fragment; that of the first example without one.
- * @throws {Error} if it describes no state
+ * @throws {Error} if it describes no state, or names no example
  */
 export async function stateOf(fragment: string): Promise<PageState> {
   if (fragment.startsWith('s=')) return checked(await unpacked(fragment.slice(2)))
-  const example = examples.find(({ name }) => name === fragment) ?? examples[0]!
+  const example = fragment ? examples.find(({ name }) => name === fragment) : examples[0]!
+  if (!example) throw new Error(`There is no example "${fragment}". Choose one from the list.`)
   return { text: example.text, traffic: example.traffic, log: '' }
 }
 
@@ -91,5 +92,6 @@ function trafficIn(given: Record<string, unknown>): Partial<TrafficOptions> {
     ...(typeof given.url === 'string' && { url: given.url }),
     ...whole('status', 200, 599),
     ...whole('durationMs', 0, 3_600_000),
+    ...(typeof given.body === 'string' && { body: given.body }),
   }
 }

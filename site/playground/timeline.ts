@@ -1,6 +1,7 @@
 /** The timeline: each request as a tick, above the line if it was admitted, and the quota of one client over time. */
-import { durationText, numberText } from '../../cli/dashboard/page/text.ts'
+import { numberText } from '../../cli/dashboard/page/text.ts'
 import type { Played } from './engine/answer.ts'
+import { momentText, waitText } from './engine/times.ts'
 import { rounded, svg, ticks } from './svg.ts'
 
 const HEIGHT = 190
@@ -27,7 +28,7 @@ const sizeOf = (units: number[], limit: number) => Math.max(1, limit, ...units)
 
 export function drawTimeline(place: HTMLElement, options: TimelineOptions) {
   const { played, policy, watched, chosen, width, onChoose } = options
-  const { served, samples, from, to } = played
+  const { served, samples, start, from, to } = played
   const span = Math.max(1, to - from)
   const x = (at: number) => LEFT + ((at - from) / span) * (width - LEFT - RIGHT)
   const quota = samples.flatMap(({ at, limits }) => {
@@ -54,7 +55,7 @@ export function drawTimeline(place: HTMLElement, options: TimelineOptions) {
       viewBox: `0 0 ${width} ${HEIGHT}`,
       height: HEIGHT,
       role: 'img',
-      'aria-label': `${numberText(admitted.length)} requests admitted and ${numberText(refused.length)} refused within ${durationText(span)}. The shaded area is the remaining quota of ${watched} by the policy ${policy}, of ${numberText(full)} units.`,
+      'aria-label': `${numberText(admitted.length)} requests admitted and ${numberText(refused.length)} refused within ${waitText(span)}. The shaded area is the remaining quota of ${watched} by the policy ${policy}, of ${numberText(full)} units.`,
     },
     svg('path', { class: 'quota', d: `M${LEFT} ${LINE}${steps}H${rounded(x(to))}V${LINE}z` }),
     svg('path', { class: 'admitted', d: ticks(admitted, LINE, -ADMITTED) }),
@@ -70,7 +71,7 @@ export function drawTimeline(place: HTMLElement, options: TimelineOptions) {
           y: HEIGHT - 8,
           'text-anchor': n === 0 ? 'start' : n === axis ? 'end' : 'middle',
         },
-        n === 0 ? '0' : durationText(at - from),
+        momentText(at - start),
       ),
     ),
     ...(one ? [svg('path', { class: 'chosen', d: `M${rounded(x(one.at))} 16V${LINE + 26}` })] : []),

@@ -4,6 +4,7 @@ import { readConfig } from '../../site/playground/editor/read-config.ts'
 import { answer, marksOf, type Played } from '../../site/playground/engine/answer.ts'
 import { mostWithin } from '../../site/playground/engine/figures.ts'
 import { simulate } from '../../site/playground/engine/simulate.ts'
+import { momentText, waitText } from '../../site/playground/engine/times.ts'
 import { arrivalsOf, START } from '../../site/playground/engine/traffic.ts'
 import { examples } from '../../site/playground/scenarios.ts'
 import { fragmentOf, stateOf } from '../../site/playground/state.ts'
@@ -64,6 +65,135 @@ describe('the worst case of each algorithm is what its page says', () => {
     expect(Math.max(...inFlight)).toBe(2)
     expect(admitted.length).toBeGreaterThan(10)
   })
+})
+
+describe('the lesson says what happened', () => {
+  test.each([
+    [
+      'sliding-window',
+      '121 of 140 requests were refused; the first at 1:00, because per-ip had 0 of 10 left. One client got 19 within 1 min, with a limit of 10.',
+    ],
+    [
+      'sliding-log',
+      '47 of 60 requests were refused; the first at 1:00, because per-ip had 0 of 10 left. No client got more than 10 within 1 min.',
+    ],
+    [
+      'gcra',
+      '21 of 30 requests were refused; the first at 6.3 s, because per-ip admits one request each 1 s. No client got more than 9 within 1 min.',
+    ],
+    [
+      'concurrency',
+      '26 of 40 requests were refused; the first at 3 s, because 2 requests were in flight, which is the limit of reports.',
+    ],
+    [
+      'several-limits',
+      '175 of 200 requests were refused; the first at 41 s, because login had 0 of 5 left. No client got more than 5 within 1 min.',
+    ],
+    [
+      'llm-tokens',
+      '28 of 40 requests were refused; the first at 18 s, because tokens had 50 of 10,000 left, and the request costs 500.',
+    ],
+    [
+      'wait',
+      '3 of 30 requests were refused; the first at 6.45 s, because burst had 0 of 10 left. 12 waited for their turn, at most 3.7 s. No client got more than 9 within 10 s.',
+    ],
+    [
+      'plans',
+      '24 of 80 requests were refused; the first at 18 s, because per-customer had 0 of 5 left.',
+    ],
+    [
+      'limit-call',
+      '16 of 40 calls were refused; the first at 2:52, because invites had 0 of 5 left. No client got more than 5 within 1 h.',
+    ],
+  ])('%s', async (name, lesson) => {
+    const { text, traffic } = examples.find((one) => one.name === name)!
+    expect((await played({ text, traffic, log: '' })).lesson).toBe(lesson)
+  })
+
+  test.each([
+    [`{ name: 'a', limit: 999, window: '1m' }`, 'All 140 requests were admitted.'],
+    [
+      `{ name: 'a', limit: 5, window: '1m', cost: 6 }`,
+      '140 of 140 requests were refused; the first at 55 s, because it costs 6, and a never has more than 5.',
+    ],
+    [
+      `{ name: 'a', limit: 999, window: '1m' }, { name: 'b', limit: 30, window: '1h', mode: 'shadow' }`,
+      'All 140 requests were admitted. b in shadow would have refused 110.',
+    ],
+    [
+      `{ name: 'a', limit: 10, window: '1m', penalty: { after: 1, within: '1m', ban: '90s' } }`,
+      /because a has banned the client for 1 min 30 s\./,
+    ],
+    [
+      `{ name: 'a', limit: 10, window: '10s' }, { name: 'b', limit: 12, window: '1h' }`,
+      /b refused \d+, a refused \d+\./,
+    ],
+  ])('%s', async (policies, lesson) => {
+    const text = `defineConfig({ policies: [${policies}] })`
+    expect((await played({ ...exampleOf('sliding-window'), text })).lesson).toMatch(lesson)
+  })
+})
+
+test('The policy to look at is the one that refuses, and the client is the one with the most requests.', async () => {
+  const { policy, clients, samples } = await played(exampleOf('several-limits'))
+  expect(policy).toBe('login')
+  expect(clients[0]).toEqual(['203.0.113.1', 180])
+  const left = samples.map(({ limits }) => limits.find((one) => one.policy === 'login')!.remaining)
+  expect(Math.min(...left)).toBe(0)
+})
+
+test('The chart begins shortly before the first request, and its times are those of the traffic.', async () => {
+  const { start, from, to } = await played(exampleOf('fixed-window'))
+  expect([from - start, to - start]).toEqual([51_750, 120_000])
+})
+
+test('The text has the place of each limit that is a number.', async () => {
+  const text = `const C = 4
+defineConfig({ policies: [
+  { name: 'a', limit: 1_000, window: '1m' }, { name: 'b', limit: C, window: '1m' }, { name: 'c', limit: 7, window: '1m' },
+] })`
+  const { dials } = await played({ ...exampleOf('fixed-window'), text })
+  expect(dials.map(({ policy, value }) => [policy, value])).toEqual([
+    ['a', 1000],
+    ['c', 7],
+  ])
+  expect(dials.map(({ from, to }) => text.slice(from, to))).toEqual(['1_000', '7'])
+})
+
+test('A call reads its result, and the slots of a call are free when it ends.', async () => {
+  const text = `const quota = limits({ jobs: { algorithm: 'concurrency', limit: 1, window: '1m' } })
+await quota.limit('jobs', 'report')`
+  const { isCall, served } = await played({
+    text,
+    traffic: { ...examples[0]!.traffic, pattern: 'steady', requests: 30, durationMs: 6000 },
+    log: '',
+  })
+  expect(isCall).toBe(true)
+  expect(served.slice(0, 3).map(({ decision }) => decision.allowed)).toEqual([true, false, true])
+  expect(served[0]!.called).toContain(`await quota.limit('jobs', 'user-1')\n{\n  "allowed": true`)
+})
+
+test.each([
+  [0, '0 s'],
+  [400, '0.4 s'],
+  [31_400, '31 s'],
+  [72_000, '1:12'],
+  [3_630_000, '1:00:30'],
+  [273_600_000, '3 d 4:00:00'],
+])('A moment after %i ms is %s.', (ms, text) => {
+  expect(momentText(ms)).toBe(text)
+})
+
+test.each([
+  [250, '250 ms'],
+  [1010, '1.1 s'],
+  [58_890, '59 s'],
+  [59_999, '1 min'],
+  [71_001, '1 min 12 s'],
+  [7_500_000, '2 h 5 min'],
+  [86_399_001, '1 d'],
+])('A wait of %i ms is %s: it is never too short.', (ms, text) => {
+  expect(waitText(ms)).toBe(text)
 })
 
 test('The traffic runs under each algorithm, in the order of the documentation.', async () => {
@@ -229,8 +359,8 @@ test('A client reads the fields and the body of a refusal.', async () => {
   const { served } = await played(exampleOf('fixed-window'))
   const refused = served.find(({ decision }) => !decision.allowed)!
   expect(Object.fromEntries(refused.fields)).toMatchObject({
-    ratelimit: '"per-ip";r=0;t=59',
-    'retry-after': '59',
+    ratelimit: '"per-ip";r=0;t=55',
+    'retry-after': '55',
   })
   expect(JSON.parse(refused.body!)).toMatchObject({ 'violated-policies': ['per-ip'] })
 })
@@ -275,6 +405,7 @@ describe('the address', () => {
 
   test('A damaged address says so, and one with other values gets those of the first example.', async () => {
     await expect(stateOf('s=AAAA')).rejects.toThrow('The address is damaged')
+    await expect(stateOf('gcrs')).rejects.toThrow('There is no example "gcrs"')
     const strange = { text: 5, traffic: { requests: 1e9, pattern: 'x', url: 7 }, log: null }
     const fragment = await fragmentOf(strange as never)
     expect(await stateOf(fragment)).toEqual(exampleOf('sliding-window'))

@@ -3,6 +3,9 @@ import { type Mutant, mutantsOf } from './mutant.ts'
 const reader = mutantsOf('site/playground/editor/read-config.ts', 'test/site')
 const path = mutantsOf('site/playground/editor/path.ts', 'test/site')
 const simulate = mutantsOf('site/playground/engine/simulate.ts', 'test/site')
+const door = mutantsOf('site/playground/engine/door.ts', 'test/site')
+const lesson = mutantsOf('site/playground/engine/lesson.ts', 'test/site')
+const times = mutantsOf('site/playground/engine/times.ts', 'test/site')
 const ownTime = mutantsOf('site/playground/engine/own-time.ts', 'test/site')
 const memory = mutantsOf('site/playground/engine/memory-store.ts', 'test/site')
 const bill = mutantsOf('site/playground/engine/bill.ts', 'test/site')
@@ -52,10 +55,34 @@ export const siteMutants: Mutant[] = [
     'if (next >= ms || ',
     'engine',
   ),
-  simulate(
+  door(
     'a response never ends',
-    'checked.settle({ status: arrival.status, headers: new Headers() })\n      await Promise.all(waiting)',
+    'else checked.settle({ status, headers: new Headers() })\n          await Promise.all(waiting)',
     '',
+    'engine',
+  ),
+  door(
+    'the body of a response is not read',
+    'if (isRead) await response.text()',
+    'if (isRead) ended.resolve()',
+    'engine',
+  ),
+  door(
+    'a call keeps its slot',
+    'finish: () => decision.settle()',
+    'finish: async () => {}',
+    'engine',
+  ),
+  lesson(
+    'the policy to look at is the first',
+    'policies.find(({ name }) => name === most?.[0]) ?? policies[0]!',
+    'policies[0]!',
+    'engine',
+  ),
+  times(
+    'a wait may be too short',
+    'let rest = Math.ceil(ms / 1000)',
+    'let rest = Math.floor(ms / 1000)',
     'engine',
   ),
   memory(
@@ -92,8 +119,8 @@ export const siteMutants: Mutant[] = [
   figures('a request counts as one unit', 'units += costOf(one)', 'units += 1', 'engine'),
   compare(
     'every algorithm runs with the other policies',
-    '{ ...options, policies: [one] }',
-    '{ ...options, policies: [one, ...options.policies.slice(1)] }',
+    'simulate(withOnly(setup, one), arrivals)',
+    'simulate(setup, arrivals)',
     'engine',
   ),
   log(

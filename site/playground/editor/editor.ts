@@ -29,6 +29,7 @@ import { classHighlighter } from '@lezer/highlight'
 import { ask } from '../ask.ts'
 import type { Mark } from '../engine/answer.ts'
 import { type FieldDocs, pathAt } from './path.ts'
+import type { Range } from './read-config.ts'
 
 interface EditorOptions {
   parent: HTMLElement
@@ -42,6 +43,8 @@ interface EditorOptions {
 export interface Editor {
   text(): string
   setText(text: string): void
+  /** Writes over a part of the text. */
+  replace(range: Range, text: string): void
   /** Selects a part of the text, and scrolls to it. */
   show(mark: Mark): void
 }
@@ -95,6 +98,9 @@ export function createEditor({ parent, docs, onChange, onMarks }: EditorOptions)
     text: () => view.state.doc.toString(),
     setText(text) {
       if (text !== view.state.doc.toString()) view.setState(stateOf(text))
+    },
+    replace({ from, to }, text) {
+      view.dispatch({ changes: { from, to, insert: text } })
     },
     show({ from, to }) {
       view.dispatch({ selection: { anchor: from, head: to }, scrollIntoView: true })

@@ -20,16 +20,26 @@ export interface TextProblem extends Range {
   message: string
 }
 
+/** The call of a limit by name and key, for a text that makes `limits()`. */
+export interface Call {
+  /** The name of the limit. */
+  name: string
+  /** Units, if the call says them. */
+  cost?: number
+}
+
 export interface ReadConfig {
-  /** The configuration. Undefined if the text has a problem. */
+  /** The configuration, or the terms of `limits()`. Undefined if the text has a problem. */
   value: unknown
+  /** Present if the text makes `limits()`. */
+  call?: Call
   /** The places of values, by paths as findings write them: `policies[2].match`. */
   places: ReadonlyMap<string, Range>
   problems: TextProblem[]
 }
 
 /** Calls whose first argument is a configuration. */
-const MAKERS = ['defineConfig', 'rateLimiter', 'createSluice', 'createGateway', 'sluice']
+const MAKERS = ['defineConfig', 'rateLimiter', 'createSluice', 'createGateway', 'sluice', 'limits']
 const MAX_TEXT = 64 * 1024
 
 class Unreadable extends Error {
@@ -61,8 +71,15 @@ export function readConfig(text: string): ReadConfig {
     )
   }
   try {
-    const value = new Reader(text, constantsIn(topNode, text), places).read(node, '')
-    return { value, places, problems }
+    const reader = new Reader(text, constantsIn(topNode, text), places)
+    const value = reader.read(node, '')
+    const isLimits = node.parent?.parent && calleeOf(node.parent.parent, text) === 'limits'
+    return {
+      value,
+      places,
+      problems,
+      ...(isLimits && { call: callIn(topNode, text, reader, value) }),
+    }
   } catch (error) {
     if (error instanceof Unreadable) return fail(error.node, error.message)
     throw error
@@ -100,6 +117,25 @@ function configIn(top: SyntaxNode, text: string): SyntaxNode | undefined {
     return !found
   })
   return found ?? exported
+}
+
+/** The first call such as `quota.limit('invites', user.id, { cost: 2 })`. Its key is a client of the traffic. Defaults to the first limit. */
+function callIn(top: SyntaxNode, text: string, reader: Reader, terms: unknown): Call {
+  let call: SyntaxNode | undefined
+  top.cursor().iterate(({ node }) => {
+    if (node.name === 'CallExpression' && /\.limit$/.test(calleeOf(node, text))) call ??= node
+    return !call
+  })
+  const [name, , options] = call ? argumentsOf(call) : []
+  const said = name ? reader.read(name, 'call.name') : Object.keys(Object(terms))[0]
+  if (!Object.hasOwn(Object(terms), `${said}`)) {
+    throw new Unreadable(
+      name ?? top,
+      `limits() has no ${said}. Write the name of one of its limits.`,
+    )
+  }
+  const { cost } = Object(options && reader.read(options, 'call.options'))
+  return { name: `${said}`, ...(typeof cost === 'number' && { cost }) }
 }
 
 const textOf = (node: SyntaxNode, text: string) => text.slice(node.from, node.to)

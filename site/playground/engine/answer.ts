@@ -1,17 +1,19 @@
 /** Answers the questions of the page. It runs in a worker, so that the page stays usable. */
+
+import { ConfigError } from '../../../src/core/base/errors.ts'
 import type { Finding } from '../../../src/core/config/findings.ts'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
-import { parseConfig } from '../../../src/core/config/parse.ts'
-import { defaultFields } from '../../../src/features/defaults.ts'
-import { lint } from '../../../src/lint/lint.ts'
+import { lint, problemsOf } from '../../../src/lint/lint.ts'
 import { fieldsAt, valuesAt } from '../editor/completions.ts'
-import { placeOf, type Range, readConfig } from '../editor/read-config.ts'
+import { placeOf, type Range, type ReadConfig, readConfig } from '../editor/read-config.ts'
 import { type Compared, compare } from './compare.ts'
+import { firstOf, parsed, type Served, type Setup } from './door.ts'
 import { explained } from './explain.ts'
 import { type Summary, summaryOf } from './figures.ts'
+import { decisiveOf, lessonOf } from './lesson.ts'
 import { readLog } from './log.ts'
-import { type Sample, type Served, simulate } from './simulate.ts'
-import { type Arrival, arrivalsOf, START, type TrafficOptions } from './traffic.ts'
+import { type Sample, simulate } from './simulate.ts'
+import { type Arrival, addressOf, arrivalsOf, START, type TrafficOptions } from './traffic.ts'
 
 /** The number of looks at a quota in a run. */
 const SAMPLES = 300
@@ -22,7 +24,7 @@ export interface Scenario {
   traffic: TrafficOptions
   /** The lines of an access log, for the pattern `log`. */
   log: string
-  /** The address of the client whose quotas are shown. Defaults to that of the first request. */
+  /** The address of the client whose quotas are shown. Defaults to the one with the most requests. */
   watched?: string | undefined
 }
 
@@ -35,15 +37,33 @@ export interface Mark extends Range {
   message: string
 }
 
+/** The `limit` of a policy in the text, if it is a number. */
+export interface Dial extends Range {
+  policy: string
+  value: number
+}
+
 export interface Played {
+  /** What happened, in a few sentences. */
+  lesson: string
+  /** The policy to look at. */
+  policy: string
   summary: Summary
   served: Served[]
   samples: Sample[]
-  /** The first policy, for the axes. */
-  windowMs: number
+  /** The clients with the most requests, at most 20. */
+  clients: [name: string, requests: number][]
+  dials: Dial[]
+  /** True if the text calls a limit by name and key. */
+  isCall: boolean
+  /** When the traffic begins, ms since the epoch. */
+  start: number
+  /** What the chart shows: from shortly before the first request. */
   from: number
   to: number
+  /** The first policy under each algorithm, and its window. */
   compared: Compared[]
+  windowMs: number
   /** What the page should know about the traffic. */
   note: string
 }
@@ -72,7 +92,7 @@ export function answer(
     case 'play':
       return play(question.scenario)
     case 'explain':
-      return explained(optionsIn(question.text), question.arrival)
+      return explained(readConfig(question.text).value as ConfigOptions, question.arrival)
   }
 }
 
@@ -84,7 +104,7 @@ export function marksOf(text: string): Mark[] {
   if (read.problems.length > 0) {
     return read.problems.map((problem) => ({ ...problem, severity: 'error' }))
   }
-  return lint(read.value).map((finding) => ({
+  return findingsIn(read).map((finding) => ({
     ...placeOf(finding, read),
     severity: isError(finding) ? 'error' : 'warning',
     code: finding.code,
@@ -92,33 +112,67 @@ export function marksOf(text: string): Mark[] {
   }))
 }
 
-function optionsIn(text: string): ConfigOptions {
-  return readConfig(text).value as ConfigOptions
+function findingsIn({ value, call }: ReadConfig): Finding[] {
+  if (!call) return lint(value)
+  try {
+    parsed({ terms: value, call } as Setup)
+    return []
+  } catch (error) {
+    if (error instanceof ConfigError) return problemsOf(error)
+    throw error
+  }
 }
 
 async function play({ text, traffic, log, watched }: Scenario): Promise<Answers['play']> {
   const mistake = marksOf(text).find(({ severity }) => severity === 'error')
   if (mistake) return { problem: mistake.message }
   if (!URL.canParse(traffic.url)) return { problem: `URL: expected a URL, got "${traffic.url}"` }
-  const options = optionsIn(text)
-  const [policy] = parseConfig(options, defaultFields).policies
+  const read = readConfig(text)
+  const { value, call } = read
+  const setup = (call ? { terms: value, call } : value) as Setup
+  const { policies } = parsed(setup)
+  const { policy } = firstOf(setup)
   if (!policy) return { problem: 'The configuration has no policy.' }
   const { windowMs } = policy
   const pasted = traffic.pattern === 'log' ? readLog(log, traffic) : undefined
-  const arrivals = pasted?.arrivals ?? arrivalsOf(traffic, policy)
-  const from = pasted ? (arrivals[0]?.at ?? 0) : START
-  const to = pasted ? (arrivals.at(-1)?.at ?? 0) : START + traffic.lengthMs
-  const lengthMs = Math.max(1, to - from)
-  const everyMs = Math.max(1, Math.ceil(lengthMs / SAMPLES))
-  const run = await simulate(options, arrivals, { samples: { from, to, everyMs }, watched })
+  const nameOf = call ? (client: number) => `user-${client + 1}` : addressOf
+  const arrivals = pasted?.arrivals ?? arrivalsOf(traffic, policy, nameOf)
+  const clients = [...Map.groupBy(arrivals, ({ ip }) => ip)]
+    .map(([ip, own]): [string, number] => [ip, own.length])
+    .sort(([, one], [, other]) => other - one)
+    .slice(0, 20)
+  const first = arrivals[0]?.at ?? START
+  const start = pasted ? first : START
+  const to = pasted ? (arrivals.at(-1)?.at ?? first) : START + traffic.lengthMs
+  const lengthMs = Math.max(1, to - start)
+  const from = Math.max(start, Math.floor(first - (to - first) / 20))
+  const everyMs = Math.max(1, Math.ceil((to - from) / SAMPLES))
+  const run = await simulate(setup, arrivals, {
+    samples: { from, to, everyMs },
+    watched: watched ?? clients[0]?.[0],
+  })
   return {
+    lesson: lessonOf(run.served, policies, start),
+    policy: decisiveOf(run.served, policies).name,
     summary: summaryOf(run, windowMs, lengthMs),
     served: run.served,
     samples: run.samples,
-    windowMs,
+    clients,
+    dials: policies.flatMap(({ name }, index) => dialOf(name, index, text, read)),
+    isCall: call !== undefined,
+    start,
     from,
     to: Math.max(to, ...run.served.map(({ at }) => at)),
-    compared: await compare(options, windowMs, arrivals, lengthMs),
+    compared: await compare(setup, windowMs, arrivals, lengthMs),
+    windowMs,
     note: pasted?.note ?? '',
   }
+}
+
+function dialOf(policy: string, index: number, text: string, { places, call }: ReadConfig): Dial[] {
+  const place = places.get(call ? `${policy}.limit` : `policies[${index}].limit`)
+  const written = place && /:\s*([\d_]+)$/.exec(text.slice(place.from, place.to))?.[1]
+  if (!place || !written) return []
+  const { to } = place
+  return [{ policy, from: to - written.length, to, value: Number(written.replaceAll('_', '')) }]
 }

@@ -1,7 +1,8 @@
 /** The same traffic under each algorithm. */
 import { ConfigError } from '../../../src/core/base/errors.ts'
-import type { ConfigOptions, PolicyOptions } from '../../../src/core/config/options.ts'
+import type { PolicyOptions } from '../../../src/core/config/options.ts'
 import { problemsOf } from '../../../src/lint/lint.ts'
+import { firstOf, type Setup, withOnly } from './door.ts'
 import { type Summary, summaryOf } from './figures.ts'
 import { simulate } from './simulate.ts'
 import type { Arrival } from './traffic.ts'
@@ -22,12 +23,12 @@ const variants: { title: string; fields: Partial<PolicyOptions> }[] = [
 
 /** Runs the traffic with the first policy alone, once with each algorithm. */
 export async function compare(
-  options: ConfigOptions,
+  setup: Setup,
   windowMs: number,
   arrivals: readonly Arrival[],
   lengthMs: number,
 ): Promise<Compared[]> {
-  const [policy] = options.policies
+  const { options: policy } = firstOf(setup)
   if (!policy || policy.algorithm === 'concurrency') return []
   const { burst, align: _, ...own } = policy
   const compared: Compared[] = []
@@ -35,7 +36,7 @@ export async function compare(
     const hasBurst = burst !== undefined && fields.algorithm === policy.algorithm
     const one: PolicyOptions = { ...own, ...fields, ...(hasBurst && { burst }) }
     try {
-      const run = await simulate({ ...options, policies: [one] }, arrivals)
+      const run = await simulate(withOnly(setup, one), arrivals)
       compared.push({
         title: hasBurst ? `${title}, burst ${burst}` : title,
         summary: summaryOf(run, windowMs, lengthMs),

@@ -1,6 +1,7 @@
 /** Figures of a run. */
 import { dollarsAMonth } from '../../../cli/dashboard/page/figures.ts'
-import type { Run, Served } from './simulate.ts'
+import type { Served } from './door.ts'
+import type { Run } from './simulate.ts'
 
 export interface Summary {
   requests: number
@@ -14,14 +15,18 @@ export interface Summary {
   dollarsAMonth: number
 }
 
-/** The most units that any client got within a half-open interval. */
-export function mostWithin(served: readonly Served[], windowMs: number): number {
+/**
+ * The most units that any client got within a half-open interval.
+ * @param policy the name of the policy. Defaults to the first that applies
+ */
+export function mostWithin(served: readonly Served[], windowMs: number, policy?: string): number {
   let most = 0
   for (const own of Map.groupBy(served, ({ arrival }) => arrival.ip).values()) {
     const admitted = own
       .filter(({ decision }) => decision.allowed)
       .sort((one, other) => one.at - other.at)
-    const costOf = ({ decision }: Served) => decision.limits[0]?.cost ?? 1
+    const costOf = ({ decision: { limits } }: Served) =>
+      policy ? (limits.find((one) => one.policy === policy)?.cost ?? 0) : (limits[0]?.cost ?? 1)
     let first = 0
     let units = 0
     for (const one of admitted) {

@@ -13,7 +13,7 @@ export interface PastedLog {
 /** @throws {LogError} if the format is not known */
 export function readLog(
   text: string,
-  { url, status, durationMs }: Pick<TrafficOptions, 'url' | 'status' | 'durationMs'>,
+  { url, status, durationMs, body }: Pick<TrafficOptions, 'url' | 'status' | 'durationMs' | 'body'>,
 ): PastedLog {
   const lines = text.split('\n').filter((line) => line.trim() !== '')
   if (lines.length === 0) return { arrivals: [], note: 'Paste the lines of an access log.' }
@@ -43,6 +43,7 @@ export function readLog(
       // A request that was refused at the time would have got an answer like the others.
       status: line.status === undefined || line.status === 429 ? status : line.status,
       durationMs,
+      ...(body && { body }),
     }),
   )
   const left = lines.length - requests.length

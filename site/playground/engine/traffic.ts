@@ -15,6 +15,8 @@ export interface Arrival {
   status: number
   /** How long the origin takes. */
   durationMs: number
+  /** The body of the origin's response: JSON. */
+  body?: string | undefined
 }
 
 export const patterns = ['steady', 'edge', 'burst', 'clients', 'flood', 'log'] as const
@@ -33,6 +35,8 @@ export interface TrafficOptions {
   url: string
   status: number
   durationMs: number
+  /** The body of a response: JSON, for costs that are in it. */
+  body: string
 }
 
 /** Noon of a Monday in UTC: the start of a window of any usual length. */
@@ -76,7 +80,7 @@ const makers: Record<
     const before = Math.min(limit, Math.floor(requests / 2))
     const edge = Math.min(windowMs, lengthMs / 2)
     const rest = Math.max(1, Math.min(windowMs, lengthMs - edge))
-    const spanMs = Math.min(windowMs / 60, edge)
+    const spanMs = Math.min(windowMs / 12, edge)
     return [
       ...evenly(before, edge - spanMs, spanMs),
       ...evenly(Math.min(limit, requests - before), edge, spanMs),
@@ -113,22 +117,27 @@ const makers: Record<
   },
 }
 
-/** Makes the requests of a pattern, in the order of their times. */
+/**
+ * Makes the requests of a pattern, in the order of their times.
+ * @param nameOf names a client by its number. Defaults to an address
+ */
 export function arrivalsOf(
   options: TrafficOptions,
   { windowMs, limit }: { windowMs: number; limit: number },
+  nameOf = addressOf,
 ): Arrival[] {
-  const { pattern, method, url, status, durationMs } = options
+  const { pattern, method, url, status, durationMs, body } = options
   if (pattern === 'log') return []
   return makers[pattern](options, windowMs, limit)
     .slice(0, MAX_REQUESTS)
     .sort((one, other) => one.at - other.at)
     .map(({ at, client }) => ({
       at: START + at,
-      ip: addressOf(client),
+      ip: nameOf(client),
       method,
       url,
       status,
       durationMs,
+      ...(body && { body }),
     }))
 }
