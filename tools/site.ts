@@ -1,14 +1,14 @@
-/** `npm run site`: builds the documentation and the playground as a static site, and checks its links and the size of its first page. */
+/** `npm run site`: builds the documentation and the playground as a static site, and checks its links, the size of its first page and the number of its words. */
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { readScriptOptions } from '../cli/options.ts'
 import { buildSite, builtFiles } from './site/build.ts'
-import { brokenLinks, firstPageSize, MAX_FIRST_PAGE, wordsOf } from './site/check.ts'
+import { brokenLinks, firstPageSize, MAX_FIRST_PAGE, MAX_WORDS, wordsOf } from './site/check.ts'
 import { serveSite } from './site/serve.ts'
 
-const USAGE = `Builds the documentation and the playground into site/dist, and checks every link and the size of the
-first page. Exits with 1 if a check fails.
+const USAGE = `Builds the documentation and the playground into site/dist, and checks every link, the size of the first
+page and the number of words. Exits with 1 if a check fails.
 
   npm run site -- [options]
 
@@ -31,11 +31,12 @@ async function main() {
   const files = builtFiles()
   const broken = brokenLinks(files)
   const size = firstPageSize(files)
+  const words = wordsOf(files)
   for (const line of broken) console.error(line)
   console.log(
-    `site/dist: ${files.size} files, ${broken.length} broken links, ${wordsOf(files)} words. First page: ${(size / 1024).toFixed(1)} KiB gzip.`,
+    `site/dist: ${files.size} files, ${broken.length} broken links, ${words} of ${MAX_WORDS} words. First page: ${(size / 1024).toFixed(1)} KiB gzip.`,
   )
-  if (broken.length > 0 || size > MAX_FIRST_PAGE) {
+  if (broken.length > 0 || size > MAX_FIRST_PAGE || words > MAX_WORDS) {
     process.exitCode = 1
     return
   }

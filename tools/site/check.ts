@@ -5,6 +5,9 @@ import type { SiteFiles } from './pages.ts'
 /** The most that the first page loads, compressed. */
 export const MAX_FIRST_PAGE = 100 * 1024
 
+/** The most words that all pages have together. What two pages say, one says. */
+export const MAX_WORDS = 70_000
+
 const textOf = (body: string | Uint8Array) =>
   typeof body === 'string' ? body : new TextDecoder().decode(body)
 

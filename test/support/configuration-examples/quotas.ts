@@ -70,17 +70,6 @@ export const quotas: Scenarios = {
     expect(await remaining('/users/8/..%2Fa1%2Fx', '/users/a1', '/users/8')).toEqual([58, 58, 57])
   },
 
-  async 'per-key'({ send, remaining }) {
-    const bearer = { headers: { authorization: 'Bearer alpha' }, ip: '192.0.2.1' }
-    expect(await remaining(['/', withKey('alpha')], ['/', bearer], ['/', withKey('beta')])).toEqual(
-      [99, 98, 99],
-    )
-    // Requests without an API key count by address. The second policy counts all keys of an address together.
-    expect(await remaining('/', '/', ['/', { ip: '192.0.2.2' }])).toEqual([99, 98, 99])
-    const { field } = await send('/')
-    expect(field('ratelimit-policy')).toBe('"per-key";q=100;w=60, "per-ip";q=1000;w=60')
-  },
-
   async networks({ send, remaining }) {
     const from = (ip: string): [string, RequestOptions] => ['/', { ip }]
     const v4 = await remaining(from('198.51.100.1'), from('198.51.100.200'), from('198.51.101.1'))
