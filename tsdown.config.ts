@@ -65,7 +65,7 @@ const common = defineConfig({
  * checked. An import for its effect has none on types, and a file without declarations is not needed.
  */
 function withoutTypes() {
-  for (const file of globSync('dist/{,built/}*.d.ts')) {
+  for (const file of globSync('dist/{,built/,shared/}*.d.ts')) {
     const text = readFileSync(file, 'utf8')
       .replace(/^import "[^"]*";\n?/gm, '')
       .replace(/^import .* from "(hono|cloudflare:).*$/gm, '// @ts-ignore: without these types\n$&')
@@ -76,10 +76,12 @@ function withoutTypes() {
 
 /** Removes the file of a feature that only exports the chunk with its code again, which other files import. */
 function withoutCopies() {
-  const files = globSync('dist/{,built/}*.js')
-  const text = files.map((file) => readFileSync(file, 'utf8')).join('')
+  const textOf = (files: string[]) => files.map((file) => readFileSync(file, 'utf8')).join('')
+  const beside = textOf(globSync('dist/*.js'))
+  const below = textOf(globSync('dist/{built,shared}/*.js'))
   for (const name of Object.keys(features)) {
-    if (!text.includes(`/${name}.js"`)) rmSync(`dist/${name}.js`)
+    if (!beside.includes(`"./${name}.js"`) && !below.includes(`"../${name}.js"`))
+      rmSync(`dist/${name}.js`)
   }
 }
 
@@ -114,9 +116,12 @@ const library = defineConfig({
     dts: { neverBundle: [/^hono/, 'cloudflare:workers'] },
   },
   outputOptions: {
+    // In a folder of their own, so that none takes the name of an entry.
+    chunkFileNames: 'shared/[name].js',
     codeSplitting: { groups: [{ name: 'hono', test: /node_modules\/hono\/.*\.js$/ }] },
   },
-  banner: ({ fileName }) => (fileName === 'hono.js' ? `/* hono\n\n${honoLicense}*/` : undefined),
+  banner: ({ fileName }) =>
+    fileName === 'shared/hono.js' ? `/* hono\n\n${honoLicense}*/` : undefined,
 })
 
 const forNode = defineConfig({

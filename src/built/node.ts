@@ -1,8 +1,8 @@
 /** `sluice/node` for a configuration that `npx sluice build` has parsed. */
 import { variablesFor } from '../core/base/variables.ts'
 import type { Limiter } from '../core/feature.ts'
-import { type FastifyRateLimiter, pluginOf } from '../hosts/node/fastify.ts'
-import { middlewareOf, type NodeRateLimiter } from '../hosts/node/node.ts'
+import { pluginOf } from '../hosts/node/fastify.ts'
+import { type FastifyRateLimiter, middlewareOf, type NodeRateLimiter } from '../hosts/node/node.ts'
 import { type Built, limiterFor } from './built.ts'
 
 /** Its variables are known when it starts. */

@@ -73,7 +73,10 @@ export function limits<Name extends string>(
   return callsOf(new Door(engine, find, { env }))
 }
 
-/** @param lua the parts of the script that the limits need besides those of features. Defaults to none */
+/**
+ * @param lua the parts of the script that the limits need besides those of features. Defaults to none
+ * @internal
+ */
 export function engineOf(
   config: Config,
   byDefault: readonly Feature[],

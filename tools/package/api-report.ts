@@ -25,7 +25,7 @@ function withoutNoise(text: string): string {
 
 /** The files of the build that a declaration file imports. */
 const importsOf = (text: string): Name[] =>
-  [...text.matchAll(/from ["']\.\/([\w-]+)\.js["']/g)].map(([, name]) => name!)
+  [...text.matchAll(/from ["']\.{1,2}\/(shared\/[\w-]+)\.js["']/g)].map(([, name]) => name!)
 
 /**
  * The public API as Markdown: the declarations of each entry, then those that entries share, without comments.

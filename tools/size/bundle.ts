@@ -42,7 +42,7 @@ type Entry = Pick<SizeLimit, 'exports' | 'node'> & { file: string }
 async function bundleEntry({ file, exports, node }: Entry): Promise<Script> {
   const bundle = await rolldown({
     input: exports ? 'entry' : dist + file,
-    external: [/^node:/, /^hono/, /\/dist\/hono\.js$/, tools],
+    external: [/^node:/, /^hono/, /\/dist\/shared\/hono\.js$/, tools],
     ...(node ? { platform: 'node' } : worker),
     logLevel: 'silent',
     plugins: [
