@@ -4,9 +4,10 @@ import { durationText, numberText } from '../../cli/dashboard/page/text.ts'
 import type { Played } from './engine/answer.ts'
 import { smallTimeline } from './timeline.ts'
 
-export function showCompared({ compared, windowMs, from, to }: Played) {
+export function showCompared({ compared, windowMs, isFinal, from, to }: Played) {
   byId('compare').hidden = compared.length === 0
   setText(byId('most-title'), `most in ${durationText(windowMs)}`)
+  const titles = [...document.querySelectorAll('#compare thead th')].map((one) => one.textContent)
   byId('compared').replaceChildren(
     ...compared.map((one) => {
       const row = element('tr')
@@ -24,7 +25,11 @@ export function showCompared({ compared, windowMs, from, to }: Played) {
       const { admitted, refused, most, commands } = one.summary
       row.append(
         picture,
-        ...[admitted, refused, most, commands].map((count) => element('td', numberText(count))),
+        ...[admitted, refused, isFinal ? most : undefined, commands].map((count, n) => {
+          const cell = element('td', count === undefined ? '–' : numberText(count))
+          cell.dataset.title = titles[n + 2]!
+          return cell
+        }),
       )
       return row
     }),

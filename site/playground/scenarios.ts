@@ -137,7 +137,11 @@ export default defineConfig({
       limit: 10_000,
       window: '1h',
       match: { path: '/v1/chat/completions' },
-      cost: { usage: 'usage.total_tokens', otherwise: 500, max: 4000 },
+      cost: {
+        usage: 'usage.total_tokens',
+        otherwise: 500,
+        max: 4000,
+      },
     },
   ],
   use: [bodies()],

@@ -1,5 +1,5 @@
 /** The timeline: each request as a tick, above the line if it was admitted, and the quota of one client over time. */
-import { numberText } from '../../cli/dashboard/page/text.ts'
+import { compactText, numberText } from '../../cli/dashboard/page/text.ts'
 import type { Played } from './engine/answer.ts'
 import { momentText, waitText } from './engine/times.ts'
 import { rounded, svg, ticks } from './svg.ts'
@@ -61,7 +61,7 @@ export function drawTimeline(place: HTMLElement, options: TimelineOptions) {
     svg('path', { class: 'admitted', d: ticks(admitted, LINE, -ADMITTED) }),
     svg('path', { class: 'refused', d: ticks(refused, LINE, REFUSED) }),
     svg('path', { class: 'base', d: `M${LEFT} ${LINE}H${width - RIGHT}` }),
-    svg('text', { x: LEFT - 6, y: LINE - QUOTA + 4, 'text-anchor': 'end' }, numberText(full)),
+    svg('text', { x: LEFT - 6, y: LINE - QUOTA + 4, 'text-anchor': 'end' }, compactText(full)),
     svg('text', { x: LEFT - 6, y: LINE + 4, 'text-anchor': 'end' }, '0'),
     ...marks.map((at, n) =>
       svg(

@@ -142,6 +142,11 @@ test('The policy to look at is the one that refuses, and the client is the one w
   expect(Math.min(...left)).toBe(0)
 })
 
+test('The most of a client is not known if the response sets the cost.', async () => {
+  expect((await played(exampleOf('llm-tokens'))).isFinal).toBe(false)
+  expect((await played(exampleOf('gcra'))).isFinal).toBe(true)
+})
+
 test('The chart begins shortly before the first request, and its times are those of the traffic.', async () => {
   const { start, from, to } = await played(exampleOf('fixed-window'))
   expect([from - start, to - start]).toEqual([51_750, 120_000])

@@ -63,8 +63,8 @@ export const siteMutants: Mutant[] = [
   ),
   door(
     'the body of a response is not read',
-    'if (isRead) await response.text()',
-    'if (isRead) ended.resolve()',
+    'const { decision, isRead } = checked',
+    'const { decision } = checked\n      const isRead = false',
     'engine',
   ),
   door(

@@ -131,7 +131,8 @@ function linkOf(target: string, from: string, paths: string[], files: SiteFiles)
   if (found === 'README.md' || paths.includes(found)) return [addressOf(found), ...anchor].join('')
   if (!existsSync(root + found)) throw new Error(`${from}: the link ${target} leads nowhere`)
   if (/\.(svg|png)$/.test(found)) {
-    files.set(found, readFileSync(root + found))
+    for (const one of [found, darkOf(found)])
+      if (existsSync(root + one)) files.set(one, readFileSync(root + one))
     return file.startsWith('.') ? file : `./${file}`
   }
   if (REPOSITORY) return [`${REPOSITORY}/blob/main/${found}`, ...anchor].join('')
@@ -141,12 +142,15 @@ function linkOf(target: string, from: string, paths: string[], files: SiteFiles)
   return `/${shown}`
 }
 
+/** The same picture in the dark scheme, if there is one. */
+export const darkOf = (picture: string): string => picture.replace(/\.png$/, '-dark.png')
+
 const frame = (name: string, title: string) =>
   `<iframe class="playground" src="/playground/?embed#${name}" title="Playground: ${title}" loading="lazy"></iframe>`
 
 /**
  * Embeds the playground: a paragraph that is only a link to an example of docs/playground.md becomes the example itself. On that page,
- * each example has a link to the whole playground.
+ * the picture does, and each example has a link to the whole playground.
  */
 function withPlayground(path: string, text: string): string {
   if (path === 'docs/playground.md') {
@@ -156,7 +160,7 @@ function withPlayground(path: string, text: string): string {
           new RegExp(`^### ${title}$`, 'm'),
           `$&\n\n<a href="/playground/#${name}" target="_self">Open this example</a>`,
         ),
-      text.replace(/^# Playground$/m, `$&\n\n${frame(examples[0]!.name, examples[0]!.title)}`),
+      text.replace(/^<picture>.*$/m, frame(examples[0]!.name, examples[0]!.title)),
     )
   }
   return text.replace(

@@ -10,7 +10,7 @@ import { type Compared, compare } from './compare.ts'
 import { firstOf, parsed, type Served, type Setup } from './door.ts'
 import { explained } from './explain.ts'
 import { type Summary, summaryOf } from './figures.ts'
-import { decisiveOf, lessonOf } from './lesson.ts'
+import { decisiveOf, isFinal, lessonOf } from './lesson.ts'
 import { readLog } from './log.ts'
 import { type Sample, simulate } from './simulate.ts'
 import { type Arrival, addressOf, arrivalsOf, START, type TrafficOptions } from './traffic.ts'
@@ -64,6 +64,8 @@ export interface Played {
   /** The first policy under each algorithm, and its window. */
   compared: Compared[]
   windowMs: number
+  /** False if the first policy changes charges after the decision: the most of a client is then not known. */
+  isFinal: boolean
   /** What the page should know about the traffic. */
   note: string
 }
@@ -165,6 +167,7 @@ async function play({ text, traffic, log, watched }: Scenario): Promise<Answers[
     to: Math.max(to, ...run.served.map(({ at }) => at)),
     compared: await compare(setup, windowMs, arrivals, lengthMs),
     windowMs,
+    isFinal: isFinal(policy),
     note: pasted?.note ?? '',
   }
 }

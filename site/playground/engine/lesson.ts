@@ -95,12 +95,15 @@ function shadowsOf(served: readonly Served[]): string[] {
   )
 }
 
+/** False if a charge changes after the decision, by the response. */
+export const isFinal = ({ cost, countOnly }: Policy): boolean =>
+  !countOnly && !cost.usage && !cost.response
+
 /** The most that a client got in a window, if all clients have one limit, and the charges of requests are final. */
 function mostOf(served: readonly Served[], policy: Policy): string[] {
-  const { name, algorithm, windowMs, cost, countOnly, limit, plan } = policy
-  const isFinal = !countOnly && !cost.usage && !cost.response
+  const { name, algorithm, windowMs, limit, plan } = policy
   const most = mostWithin(served, windowMs, name)
-  if (algorithm === 'concurrency' || plan || !isFinal || most === 0) return []
+  if (algorithm === 'concurrency' || plan || !isFinal(policy) || most === 0) return []
   const window = durationText(windowMs)
   return most > limit
     ? [`One client got ${numberText(most)} within ${window}, with a limit of ${numberText(limit)}.`]
