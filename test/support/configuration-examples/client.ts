@@ -5,7 +5,6 @@ import type { Echo } from '../../../cli/dev/origin.ts'
 import type { Stack } from '../../../tools/stack.ts'
 import { sendCurl } from '../curl.ts'
 import { type Issuer, sign } from '../issuer.ts'
-import { enoughOf } from '../windows.ts'
 
 /** The test starts both before the first scenario. */
 export const running = {} as { stack: Stack; issuer: Issuer }
@@ -105,9 +104,6 @@ export async function callsOf(run: string, times = 50, target = '/'): Promise<nu
   expect(answers.map(({ status }) => status)).toEqual(ok(times))
   return running.stack.httpRequests() - before
 }
-
-/** A sliding window regains units after a minute of the clock, so a scenario needs one that does not end soon. */
-export const withinMinute = () => enoughOf(60_000, 10_000)
 
 export const withHeaders = (headers: Record<string, string>): RequestOptions => ({ headers })
 export const withKey = (key: string) => withHeaders({ 'x-api-key': key })

@@ -6,7 +6,6 @@ import {
   running,
   type Scenarios,
   withHeaders,
-  withinMinute,
   withKey,
   withToken,
 } from './client.ts'
@@ -45,13 +44,6 @@ export const costs: Scenarios = {
     await expect.poll(after).toBeLessThanOrEqual(99_999_999 - bytes)
     // Each HEAD gets its byte back.
     expect(await after()).toBeGreaterThan(99_999_999 - bytes - 50)
-  },
-
-  async reserve({ send, statuses }) {
-    await withinMinute()
-    expect(await statuses(80, '/products')).toEqual(ok(80))
-    expect((await send('/products')).status).toBe(429)
-    expect((await send('/checkout/pay')).remaining).toBe(19)
   },
 
   async wait({ send }) {

@@ -1,21 +1,8 @@
 import { expect } from 'vitest'
-import { ok, type RequestOptions, type Scenarios, withHeaders, withKey } from './client.ts'
+import { ok, type RequestOptions, type Scenarios, withHeaders } from './client.ts'
 
 /** Scenarios for keys, and for the complete configuration of the README. */
 export const quotas: Scenarios = {
-  async complete({ send, remaining, statuses }) {
-    expect(await statuses(1, '/', { ip: '192.0.2.1' })).toEqual([403])
-    expect((await send('/api/export/7', { ip: '198.51.100.9' })).policy).toBeUndefined()
-    const key = withKey('alpha')
-    expect(await remaining(['/api/export/7', key], ['/api/things', key], '/api/things')).toEqual([
-      80, 79, 99,
-    ])
-    expect((await send('/api/health', key)).policy).toBeUndefined()
-    expect(await statuses(6, 'POST //LOGIN')).toEqual([...ok(5), 429])
-    expect(await statuses(4, 'POST /sign-up')).toEqual(ok(4))
-    expect((await send('POST /sign-up')).body.headers!['sluice-shadow']).toBe('"sign-up"')
-  },
-
   async first({ send, remaining }) {
     const { field } = await send('/')
     expect(field('ratelimit-policy')).toBe('"per-ip";q=100;w=60, "per-ip-daily";q=10000;w=86400')
