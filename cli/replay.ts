@@ -9,6 +9,7 @@ import { parseConfig } from '../src/core/config/parse.ts'
 import { defaultFields } from '../src/features/defaults.ts'
 import type { Call } from './call.ts'
 import { readArguments, UsageError } from './options.ts'
+import { say } from './paint.ts'
 import { CONFIG_FILE, loadConfig, placed } from './project/load-config.ts'
 import { showProgress } from './replay/progress-bar.ts'
 import { findFiles, STDIN } from './replay/read/files.ts'
@@ -120,11 +121,11 @@ async function run(values: Values, files: string[]): Promise<void> {
             .map((at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`)
             .join(''),
         )
-      : toText(report, { ...(isTTY && { width: columns }), color: isTTY && !process.env.NO_COLOR }),
+      : toText(report, { ...(isTTY && { width: columns }), color: process.stdout.hasColors?.() }),
   )
   if (values.html !== undefined) await writeFile(values.html, await toHtml(report))
   for (const file of values.json ? [] : [values.html, values.anonymize]) {
-    if (file !== undefined) console.log(`Wrote ${file}`)
+    if (file !== undefined) say(`Wrote ${file}`)
   }
   // Standard input may still be open.
   if (stopped.aborted) process.exit(130)

@@ -3,6 +3,7 @@ import { nearest } from '../src/lint/nearest.ts'
 import { type Command, commands } from './commands.ts'
 import { PROCESS, processes } from './dev/children.ts'
 import { UsageError } from './options.ts'
+import { paint } from './paint.ts'
 
 const USAGE = `An edge rate limiter: policies on Cloudflare Workers and other runtimes,
 counters in Redis.
@@ -78,6 +79,6 @@ export async function optionsOf({ name, run }: Command): Promise<string[]> {
 }
 
 function mistake(message: string, code: 1 | 2): void {
-  console.error(message)
+  console.error(paint('red', message, process.stderr))
   process.exitCode = code
 }

@@ -7,6 +7,7 @@ import { defaultFields } from '../src/features/defaults.ts'
 import { staleness } from './build.ts'
 import type { Call } from './call.ts'
 import { readArguments } from './options.ts'
+import { say } from './paint.ts'
 import { hostOf } from './project/hosts.ts'
 import { CONFIG_FILE, loadConfig, placed } from './project/load-config.ts'
 import { wranglerFor } from './project/root.ts'
@@ -110,7 +111,8 @@ export async function main(args: string[], call: Call): Promise<void> {
     env: process.env,
     routes: await routesIn(wranglerFor(resolve(values.config))),
   })
-  console.log(values.json ? toJson(url!, findings) : toText(findings))
+  if (values.json) console.log(toJson(url!, findings))
+  else say(toText(findings))
   if (values.junit) await writeFile(values.junit, `${toJunit(url!, findings)}\n`)
   if (findings.some(({ status }) => status === 'problem')) process.exitCode = 1
 }

@@ -2,8 +2,10 @@ import { ConfigError } from '../../src/core/base/errors.ts'
 import type { Finding } from '../../src/core/config/findings.ts'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
 import { lintApp, lintWorker, problemsOf } from '../../src/lint/lint.ts'
+import { paint } from '../paint.ts'
 import type { Host } from '../project/hosts.ts'
 import { loadConfig, placed } from '../project/load-config.ts'
+import { placeOf } from '../project/place.ts'
 import { readBindings } from '../project/wrangler-config.ts'
 import { heldTexts } from './held.ts'
 import type { Details } from './run.ts'
@@ -26,21 +28,30 @@ export async function findingsOf(file: string, wrangler: string, host: Host): Pr
   )
 }
 
+/** A finding, and where it is: `sluice.config.ts:7:12`. */
+export type PlacedFinding = Finding & { place: string }
+
 /**
  * The findings as text; `undefined` without any.
  * @param details gets the expectations that hold, as the detail of `policies`
+ * @param found gets the findings
  */
 export async function checkPolicies(
   file: string,
   wrangler: string,
   details: Details,
   host: Host,
+  found: PlacedFinding[] = [],
 ): Promise<string | undefined> {
   const findings = await findingsOf(file, wrangler, host)
   if (findings.length === 0) await describeExpectations(file, details, host)
-  const lines = findings.map(({ code, path, message, hint }) => {
+  const lines = findings.map((finding) => {
+    const { code, path, message, hint } = finding
+    const place = placeOf(file, path)
     const more = [hint, code === 'invalid' ? '' : `npx sluice help ${code}`].filter(Boolean)
-    return `${code}  ${path}: ${message}${more.length > 0 ? `\n  ${more.join(' ')}` : ''}`
+    found.push({ ...finding, place })
+    const advice = more.length > 0 ? `\n${paint('dim', `  ${more.join(' ')}`)}` : ''
+    return `${place}  ${paint('yellow', code)}  ${path}: ${message}${advice}`
   })
   if (findings.some(({ code, path }) => code === 'invalid' && !/^expect\b/.test(path))) {
     lines.push(

@@ -1,10 +1,21 @@
+import { say } from '../paint.ts'
 import { loadConfig } from '../project/load-config.ts'
 import { describeNamespace } from './namespace.ts'
 import { objectProblems } from './objects.ts'
 import { shieldMismatches } from './shield.ts'
 
-/** A check. It returns or throws the problem. */
+/** A check. It returns or throws the problem; `UNREAD` if it has read nothing. */
 export type Check = [name: string, run: () => unknown]
+
+const UNREAD = Symbol()
+
+/** What became of a check. */
+export interface CheckResult {
+  name: string
+  status: 'ok' | 'failed' | 'unread'
+  /** The problem, or what else a check has to say. */
+  text?: string | undefined
+}
 
 /** Additional information to print when a check succeeds, by the name of the check: a few words, and perhaps further lines. */
 export type Details = Record<string, string>
@@ -20,7 +31,7 @@ export function bindingChecks(file: string, wrangler: string, details: Details):
       'bindings',
       async () => {
         const config = await load()
-        if (!config) return
+        if (!config) return UNREAD
         const problems = [
           ...(await shieldMismatches(config, wrangler)),
           ...(await objectProblems(config, wrangler)),
@@ -32,22 +43,33 @@ export function bindingChecks(file: string, wrangler: string, details: Details):
       'namespace',
       async () => {
         const config = await load()
-        if (config) details.namespace = await describeNamespace(config, wrangler)
+        if (!config) return UNREAD
+        details.namespace = await describeNamespace(config, wrangler)
       },
     ],
   ]
 }
 
 /** Runs checks and prints the result of each. Returns false if one fails. */
-export async function runChecks(checks: Check[], details: Details): Promise<boolean> {
+export async function runChecks(
+  checks: Check[],
+  details: Details,
+  report: (result: CheckResult) => void = print,
+): Promise<boolean> {
   let failed = 0
   for (const [name, check] of checks) {
     const problem = await Promise.resolve()
       .then(check)
       .catch((error) => `${error.name}: ${error.message}`)
-    if (problem) failed += 1
-    const detail = details[name]?.replace(/^.*/, ' ($&)') ?? ''
-    console.log(problem ? `✗ ${name}\n${problem}` : `✓ ${name}${detail}`)
+    if (problem && problem !== UNREAD) failed += 1
+    const status = problem === UNREAD ? 'unread' : problem ? 'failed' : 'ok'
+    report({ name, status, text: status === 'failed' ? String(problem) : details[name] })
   }
   return failed === 0
+}
+
+function print({ name, status, text }: CheckResult) {
+  if (status === 'failed') return say(`✗ ${name}\n${text}`)
+  if (status === 'unread') return say(`– ${name} (not checked: the configuration does not load)`)
+  say(`✓ ${name}${text?.replace(/^.*/, ' ($&)') ?? ''}`)
 }

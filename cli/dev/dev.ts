@@ -7,6 +7,7 @@ import { isOrigin } from '../../src/core/base/host.ts'
 import { tokensIn } from '../../src/core/request/trusted-token.ts'
 import { DASHBOARD_PORT, type DashboardOptions, startDashboard } from '../dashboard/server.ts'
 import { UsageError } from '../options.ts'
+import { paint, say } from '../paint.ts'
 import { type MoreBindings, moreBindings } from '../project/bindings.ts'
 import { needNode, needPosix } from '../project/node.ts'
 import { installWrangler, wranglerIn } from '../project/tools.ts'
@@ -36,7 +37,7 @@ let stopping = false
 async function stop(code: number, reason?: string): Promise<never> {
   if (!stopping) {
     stopping = true
-    if (reason) console.error(`\n${reason}`)
+    if (reason) console.error(`\n${paint('red', reason, process.stderr)}`)
     for (const step of undo.reverse()) await Promise.resolve(step()).catch(() => {})
     process.exit(code)
   }
@@ -296,7 +297,7 @@ async function start({
       `The Worker runs without the bindings of ${fields}: ${command} does not provide them.\n\n`,
     )
   }
-  console.log(`
+  say(`
 Sluice is running.
 
 ${table(parts, WIDEST)}

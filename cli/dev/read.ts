@@ -1,12 +1,13 @@
 /** Reads a configuration for `sluice dev`, in a separate process: a process loads a module only once, and a module may do anything. */
-import { relative } from 'node:path'
+import { join, relative } from 'node:path'
 import { ConfigError } from '../../src/core/base/errors.ts'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
 import { problemsOf } from '../../src/lint/lint.ts'
 import { writeBuilt } from '../build.ts'
 import { objectProblems } from '../check/objects.ts'
 import { hostOf } from '../project/hosts.ts'
-import { loadConfig } from '../project/load-config.ts'
+import { CONFIG_FILE, loadConfig } from '../project/load-config.ts'
+import { placeOf } from '../project/place.ts'
 import { wranglerFile } from '../project/wrangler-config.ts'
 import { type Description, describe } from './describe.ts'
 
@@ -47,15 +48,15 @@ async function read(
 /** Describes an error in one line. */
 function problemOf(error: Error, project: string, check: string): string {
   if (!(error instanceof ConfigError)) {
-    return `${placeOf(error, project)}${error.message.split('\n')[0]}`
+    return `${thrownAt(error, project)}${error.message.split('\n')[0]}`
   }
   const [{ path, message, hint }, ...more] = problemsOf(error) as [ReturnType<typeof problemsOf>[0]]
   const others = more.length > 0 ? ` (and ${more.length} more; ${check} lists all)` : ''
-  return `sluice.config.ts: ${path}: ${message}${hint && `. ${hint}`}${others}`
+  return `${placeOf(join(project, CONFIG_FILE), path).slice(project.length + 1)}: ${path}: ${message}${hint && `. ${hint}`}${others}`
 }
 
 /** The first line of the project's code in the stack of an error. */
-function placeOf({ stack = '' }: Error, project: string): string {
+function thrownAt({ stack = '' }: Error, project: string): string {
   for (const [, path, line, column] of stack.matchAll(/(?:file:\/\/)?(\/[^\s():]+):(\d+):(\d+)/g)) {
     const name = relative(project, path!)
     if (!name.startsWith('..') && !name.includes('node_modules')) {

@@ -3,6 +3,7 @@ import { ConfigError } from '../../src/core/base/errors.ts'
 import { HOST } from '../../src/core/base/host.ts'
 import { networkRange } from '../../src/core/base/ip.ts'
 import { UsageError } from '../options.ts'
+import { say } from '../paint.ts'
 import { hostOf } from '../project/hosts.ts'
 import { CONFIG_FILE, loadConfig, placed } from '../project/load-config.ts'
 import { explain } from './explain.ts'
@@ -190,7 +191,8 @@ export async function main(
       })
     const explanation = await explain(config, options.request)
     if (!host.isGateway) explanation.notes.push(host.sentence.replace(/^J(.*)\.$/, 'j$1'))
-    console.log(options.json ? toJson(explanation) : toText(explanation))
+    if (options.json) console.log(toJson(explanation))
+    else say(toText(explanation))
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)
     if (error instanceof UsageError) onUsageError(message)

@@ -5,6 +5,7 @@ import { writeBuilt } from '../build.ts'
 import type { Call } from '../call.ts'
 import { table } from '../dev/banner.ts'
 import { readOptions } from '../options.ts'
+import { say } from '../paint.ts'
 import { hostOf } from '../project/hosts.ts'
 import { CONFIG_FILE } from '../project/load-config.ts'
 import { install, type PackageManager, packageManagerOf } from '../project/package-manager.ts'
@@ -48,7 +49,7 @@ export async function main(args: string[], call: Call): Promise<void> {
   const plan = await planOf(folder, await tarballOf(call.file), inObjects, manager)
   if (plan.existing.length > 0 && !options.force) await confirm(plan.existing)
   await writeAll(folder, plan.files)
-  for (const name of Object.keys(plan.files)) console.log(`Wrote ${name}`)
+  for (const name of Object.keys(plan.files)) say(`Wrote ${name}`)
   for (const name of plan.kept) {
     console.log(`Kept the script "${name}" of package.json. Sluice's is: ${SCRIPTS[name]}`)
   }
@@ -90,7 +91,7 @@ async function built(folder: string): Promise<boolean> {
   } catch {
     return false
   }
-  if (isNew) console.log(`Wrote ${BUILT}`)
+  if (isNew) say(`Wrote ${BUILT}`)
   return true
 }
 

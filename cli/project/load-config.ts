@@ -3,14 +3,23 @@ import { mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { ConfigError, type ConfigProblem } from '../../src/core/base/errors.ts'
+import { ConfigError, type ConfigProblem, messageOf } from '../../src/core/base/errors.ts'
+import { placeOf } from './place.ts'
 import { esbuildOf, installWrangler, runEsbuild } from './tools.ts'
 
 export const CONFIG_FILE = 'sluice.config.ts'
 
-/** The message of an error of `loadConfig`, with the file, or with the place in a file that the message names. */
-export const placed = (file: string, { message }: Error) =>
-  /^\S.*:\d+:\d+: /.test(message) ? message : `${file}: ${message}`
+/** The message of an error of a configuration, with its places in the file as far as they are known. */
+export function placed(file: string, error: Error): string {
+  if (!(error instanceof ConfigError))
+    return /^\S.*:\d+:\d+: /.test(error.message) ? error.message : `${file}: ${error.message}`
+  const lines = error.problems.map(
+    (problem) => `${placeOf(file, problem.path)}: ${problem.path}: ${messageOf(problem)}`,
+  )
+  return lines.length === 1
+    ? lines[0]!
+    : `${file}: ${lines.length} problems\n  ${lines.join('\n  ')}`
+}
 
 /**
  * Loads the default export of a configuration file, with its functions. The file runs in this process, with its environment.

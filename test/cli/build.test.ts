@@ -459,7 +459,9 @@ describe('In a project', () => {
           vi.mocked(console.log).mockClear()
           expect(await run(config)).toBe(1)
           const [[printed]] = vi.mocked(console.log).mock.calls as [[string]]
-          const found = [...printed.matchAll(/^invalid {2}(.*)$/gm)].map(([, line]) => line!)
+          const found = [...printed.matchAll(/^\S+:\d+:\d+ {2}invalid {2}(.*)$/gm)].map(
+            ([, line]) => line!,
+          )
           expect(found.sort()).toEqual(problems)
           expect(existsSync(builtFileOf(config))).toBe(false)
         },

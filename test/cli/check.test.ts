@@ -1,5 +1,6 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type ConfigFolder, configFolder, run, sluice } from '../support/dev-command.ts'
 import { blocksOf, pageAt } from '../support/pages.ts'
@@ -47,9 +48,9 @@ describe('npm run check -- --policies', () => {
       code: 1,
       stderr: '',
       stdout: `✗ policies
-login-fails-open  policies[0].onStoreError: "login" protects /login, and allows every attempt while Redis is unavailable.
+${file}:8:9  login-fails-open  policies[0].onStoreError: "login" protects /login, and allows every attempt while Redis is unavailable.
   Set onStoreError to 'deny' (503), or to 'local' (each isolate counts by itself). npx sluice help login-fails-open
-unlikely-duration  policies[0].window: "login" has a window of 60 ms.
+${file}:6:9  unlikely-duration  policies[0].window: "login" has a window of 60 ms.
   Write a unit, as in '10s'. A number without a unit is in milliseconds. npx sluice help unlikely-duration
 `,
     })
@@ -67,10 +68,10 @@ unlikely-duration  policies[0].window: "login" has a window of 60 ms.
       code: 1,
       stderr: '',
       stdout: `✗ policies
-invalid  policies[0].limit: expected a whole number of at least 1, got 0 (in "a")
-invalid  policies[0].match.path: expected a path like "/login", "/users/:id" or "/api/*", got "/api/**" (in "a")
+${file}:3:31  invalid  policies[0].limit: expected a whole number of at least 1, got 0 (in "a")
+${file}:3:64  invalid  policies[0].match.path: expected a path like "/login", "/users/:id" or "/api/*", got "/api/**" (in "a")
   Write '/api/*': it covers every path below /api.
-invalid  polices: unknown field
+${file}:2:7  invalid  polices: unknown field
   Did you mean policies?
 The configuration does not load until every invalid setting is fixed. npx sluice help NAME describes a field.
 ${BY_DEFAULT}`,
@@ -83,7 +84,7 @@ ${BY_DEFAULT}`,
     const { code, stdout } = await check('--config', file)
     expect(code).toBe(1)
     expect(stdout).toMatch(
-      /^✗ policies\nno-origin {2}origin: The configuration has no origin: .*\n {2}Set origin to 'zone'/,
+      /^✗ policies\n\S+:1:16 {2}no-origin {2}origin: The configuration has no origin: .*\n {2}Set origin to 'zone'/,
     )
     const toml = join(configs.folder, 'wrangler.toml')
     await writeFile(toml, 'name = "a"\n[vars]\nORIGIN = "https://origin.example.com"\n')
@@ -107,7 +108,68 @@ ${BY_DEFAULT}`,
     expect(await check('--config', file)).toEqual({ code: 0, stderr: '', stdout: judged(held!) })
     const broken = plain.replace('limit: 5,', 'limit: 10,').replace("'refuse'", "'skip'")
     const other = await write('expectations-broken', broken)
-    expect(await check('--config', other)).toEqual({ code: 1, stderr: '', stdout: judged(failed!) })
+    expect(await check('--config', other)).toEqual({
+      code: 1,
+      stderr: '',
+      stdout: judged(failed!).replaceAll('sluice.config.ts:', `${other}:`),
+    })
+  })
+
+  test('As JSON the check has the place of each finding, and as annotations of GitHub it has the line.', async () => {
+    const file = await write(
+      'two',
+      `export default {
+  origin: 'zone', policies: [
+    { name: 'login', limit: 5, window: '1m', match: { path: '/login' },
+      onStoreError: 'allow' },
+  ],
+}`,
+    )
+    const json = await check('--config', file, '--json')
+    expect(json.code).toBe(1)
+    const { passes, checks, findings } = JSON.parse(json.stdout)
+    expect([passes, checks[0].status]).toEqual([false, 'failed'])
+    expect(findings).toEqual([
+      expect.objectContaining({ code: 'login-fails-open', place: `${file}:4:7` }),
+    ])
+    const { code, stdout } = await check('--config', file, '--format', 'github')
+    expect(code).toBe(1)
+    const [{ message, hint }] = findings
+    expect(stdout).toContain(
+      `\n::error file=${file},line=4,col=7,title=login-fails-open::policies[0].onStoreError: ${message} ${hint}\n`,
+    )
+    expect(await check('--format', 'xml')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--format: expected text, json or github, got "xml"'),
+    })
+  })
+
+  test('A check that has read nothing has no tick.', async () => {
+    const missing = await sluice(['check', '--config', join(configs.folder, 'none.ts')])
+    expect(missing).toMatchObject({ code: 1, stderr: '' })
+    expect(missing.stdout).not.toContain('✓')
+    expect(missing.stdout).toContain(
+      '– bindings (not checked: the configuration does not load)\n– namespace (not checked: ',
+    )
+  })
+
+  test('A terminal shows marks, codes and hints in colours, unless NO_COLOR is set.', async () => {
+    const file = await write('colours', "export default { origin: 'zone', policies: [] }")
+    const args = ['check', '--policies', '--config', file]
+    const plain = await sluice(args)
+    process.stdout.hasColors = () => process.env.NO_COLOR === undefined
+    try {
+      const { stdout } = await sluice(args)
+      expect(stdout).toContain('\x1b[31m✗\x1b[39m policies\n')
+      expect(stdout).toContain('\x1b[33mno-policies\x1b[39m')
+      expect(stdout).toContain('\n\x1b[2m  ')
+      expect(stripVTControlCharacters(stdout)).toBe(plain.stdout)
+      expect(await sluice(args, { env: { NO_COLOR: '1' } })).toEqual(plain)
+      const json = await sluice([...args, '--json'])
+      expect(json).toEqual({ ...json, stdout: stripVTControlCharacters(json.stdout) })
+    } finally {
+      Reflect.deleteProperty(process.stdout, 'hasColors')
+    }
   })
 
   test('A mistake on the command line is reported with the usage.', async () => {

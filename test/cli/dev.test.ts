@@ -137,7 +137,7 @@ describe('npx sluice dev without settings', () => {
     expect(await statuses('192.0.2.5', 4)).toEqual([200, 200, 200, 429])
     await output(save(config(2)), /^Reloaded: /m)
     expect(await statuses('192.0.2.6', 3)).toEqual([200, 200, 429])
-    await output(save(config(0)), /^Not reloaded: sluice\.config\.ts: policies\[0\]\.limit: /m)
+    await output(save(config(0)), /^Not reloaded: sluice\.config\.ts:8:32: policies\[0\]\.limit: /m)
     const family = processes(run.pid)
     expect(family.map(({ command }) => command).join()).toMatch(/workerd/)
     process.kill(run.pid, 'SIGTERM')

@@ -62,18 +62,18 @@ test('sluice explain exits with 2 after a mistake on the command line.', async (
 })
 
 test.each([
-  ['nowhere', undefined, 'the file does not exist'],
-  ['empty', 'export const a = 1', 'expected the configuration as the default export'],
-  ['throws', "throw new Error('on purpose')", 'on purpose'],
+  ['nowhere', undefined, ' the file does not exist'],
+  ['empty', 'export const a = 1', ' expected the configuration as the default export'],
+  ['throws', "throw new Error('on purpose')", ' on purpose'],
   [
     'wrong',
     'export default { policies: [{ name: "a", limit: 0, window: "1m" }] }',
-    'policies[0].limit: expected a whole number of at least 1, got 0',
+    '1:42: policies[0].limit: expected a whole number of at least 1, got 0',
   ],
   [
     'worse',
     'export default { policy: 7 }',
-    '2 problems\n  policies: expected a list of policies, got nothing\n  policy: expected one of the fields',
+    ' 2 problems\n  FILE:1:16: policies: expected a list of policies, got nothing\n  FILE:1:18: policy: expected one of the fields',
   ],
 ])(
   'sluice explain names the file and the error of an invalid configuration: %s.',
@@ -81,6 +81,6 @@ test.each([
     const file = text ? await configs.write(name, text) : join(configs.folder, `${name}.mts`)
     const { code, stdout, stderr } = await explain(`--path / --config ${file}`)
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toContain(`${file}: ${message}`)
+    expect(stderr).toContain(`${file}:${message.replaceAll('FILE', file)}`)
   },
 )

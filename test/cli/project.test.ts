@@ -86,7 +86,7 @@ describe('npx sluice check', () => {
     expect(await sluice(['check', '--policies'])).toEqual({
       code: 1,
       stdout: `✗ policies
-invalid  policies[0].limit: expected a whole number of at least 1, got 0 (in "per-ip")
+sluice.config.ts:6:32  invalid  policies[0].limit: expected a whole number of at least 1, got 0 (in "per-ip")
 The configuration does not load until every invalid setting is fixed. npx sluice help NAME describes a field.
 ${JUDGED}`,
       stderr: '',

@@ -101,7 +101,7 @@ function sendRequestsMeanwhile() {
 test('The Worker keeps responding during any sequence of invalid edits, and recovers from it.', async () => {
   const meanwhile = sendRequestsMeanwhile()
   const badValue =
-    /^Not reloaded: sluice\.config\.ts: policies\[0\]\.limit: expected a whole number of at least 1, got 0 \(in "per-ip"\)\. The last valid configuration stays active\.$/
+    /^Not reloaded: sluice\.config\.ts:\d+:\d+: policies\[0\]\.limit: expected a whole number of at least 1, got 0 \(in "per-ip"\)\. The last valid configuration stays active\.$/
   const badSyntax =
     /^Not reloaded: sluice\.config\.ts:\d+:\d+: \S.*\. The last valid configuration stays active\.$/
   const file = join(folder, 'sluice.config.ts')
@@ -192,7 +192,7 @@ test('An edit of a source file reloads, and requests in flight end with the Work
 
 test.each([
   ['a syntax error', '\nexport defaul {', /^sluice\.config\.ts:\d+:\d+: \S.*$/],
-  ['a bad value', withLimit(0), /^sluice\.config\.ts: policies\[0\]\.limit: expected .*$/],
+  ['a bad value', withLimit(0), /^sluice\.config\.ts:\d+:\d+: policies\[0\]\.limit: expected .*$/],
 ])(
   'With %s the Worker does not start, and one line names its position.',
   async (_, content, message) => {
