@@ -1,4 +1,5 @@
 /** `sluice/express-rate-limit`: a store for express-rate-limit. */
+import type { LimitState } from '../core/base/decision.ts'
 import { doorByTerms } from '../limits/by-terms.ts'
 import type { LimitTerms } from '../limits/terms.ts'
 import { type AdapterOptions, wholeMs } from './terms.ts'
@@ -65,9 +66,9 @@ export class SluiceStore {
   }
 }
 
-function infoOf(state: { limit: number; remaining: number; resetAfterMs: number }): ClientInfo {
+function infoOf({ counted: [state] }: { counted: LimitState[] }): ClientInfo {
   return {
-    totalHits: state.limit - state.remaining,
-    resetTime: new Date(Date.now() + state.resetAfterMs),
+    totalHits: state!.limit - state!.remaining,
+    resetTime: new Date(Date.now() + state!.resetAfterMs),
   }
 }

@@ -1,5 +1,5 @@
 /** Decides limits by their names and keys, without a request. */
-import type { Decision, LimitStatus } from '../core/base/decision.ts'
+import type { Decision, LimitState, LimitStatus } from '../core/base/decision.ts'
 import type { ConfigProblem } from '../core/base/errors.ts'
 import { keepNothing, sharing } from '../core/base/runtime.ts'
 import { variablesFor } from '../core/base/variables.ts'
@@ -118,15 +118,15 @@ export class Door<Name = string> implements Limits<Name> {
     this.#byDefault = byDefault
   }
 
-  limit(name: Name, key: KeyValues, options?: LimitOptions): Promise<LimitDecision>
-  limit(limits: readonly LimitKey<Name>[], options?: LimitOptions): Promise<LimitDecision>
-  limit(...given: unknown[]): Promise<LimitDecision> {
+  limit(name: Name, key: KeyValues, options?: LimitOptions): Promise<DecidedLimits>
+  limit(limits: readonly LimitKey<Name>[], options?: LimitOptions): Promise<DecidedLimits>
+  limit(...given: unknown[]): Promise<DecidedLimits> {
     return this.#decided('limit', given)
   }
 
-  peek(name: Name, key: KeyValues, options?: LimitOptions): Promise<LimitDecision>
-  peek(limits: readonly LimitKey<Name>[], options?: LimitOptions): Promise<LimitDecision>
-  peek(...given: unknown[]): Promise<LimitDecision> {
+  peek(name: Name, key: KeyValues, options?: LimitOptions): Promise<DecidedLimits>
+  peek(limits: readonly LimitKey<Name>[], options?: LimitOptions): Promise<DecidedLimits>
+  peek(...given: unknown[]): Promise<DecidedLimits> {
     return this.#decided('peek', given)
   }
 
@@ -167,7 +167,7 @@ export class Door<Name = string> implements Limits<Name> {
     return cost === undefined ? found : { ...found, cost }
   }
 
-  async #decided(call: 'limit' | 'peek', given: unknown[]): Promise<LimitDecision> {
+  async #decided(call: 'limit' | 'peek', given: unknown[]): Promise<DecidedLimits> {
     const mode = call === 'peek' ? call : 'take'
     const [asked, options] = formOf<Name, LimitOptions>(call, given)
     const { env, waitUntil: own } = this.#runtimeOf(options)
@@ -220,6 +220,11 @@ class DecidedLimits extends Answered implements LimitDecision {
     this.#parts = parts
     this.#engine = engine
     this.#waitUntil = waitUntil
+  }
+
+  /** The states of its limits, with those that the isolate has counted. */
+  get counted(): LimitState[] {
+    return this.#outcome.counted ?? this.limits
   }
 
   async settle({ cost }: { cost?: number } = {}): Promise<void> {

@@ -101,7 +101,7 @@ function answeredInPart(matches: Match[], states: StoreState[], at: number): Out
     retryAfterMs,
     limits,
   } as const
-  return { ...outcome, decision }
+  return { ...outcome, decision, counted: limitStates(matches, states) }
 }
 
 const withoutTime = ({ decidedAt, ...limit }: LimitState): LimitState => limit

@@ -1,5 +1,5 @@
 /** The types of the step `decide`: its inputs, its parts and its results. */
-import type { Decision } from '../base/decision.ts'
+import type { Decision, LimitState } from '../base/decision.ts'
 import type { StoreError } from '../base/errors.ts'
 import type { Part } from '../base/part.ts'
 import type { RuntimeContext } from '../base/runtime.ts'
@@ -95,6 +95,8 @@ export interface Outcome {
   binding?: Match[]
   /** The part that decided without the store. Absent if the store decides. */
   decidedBy?: DecidedBy
+  /** The states of all limits, with those that `onStoreError` has answered. Set if there is one. */
+  counted?: LimitState[]
   /** The error of the store, if `onStoreError` has answered. */
   error?: StoreError
   /** The part in the calls to the store. Set for an observer, if the question was sent to the store. */

@@ -124,6 +124,20 @@ test('Any sequence of calls counts as in the store of express-rate-limit.', asyn
   )
 })
 
+test('The process counts while Redis does not answer.', async () => {
+  vi.spyOn(console, 'error').mockImplementation(() => {})
+  const dead = { UPSTASH_REDIS_REST_URL: 'http://127.0.0.1:9', UPSTASH_REDIS_REST_TOKEN: 'none' }
+  const own = new SluiceStore({ env: dead })
+  own.init({ windowMs: 60_000 })
+  expect(await own.increment('a')).toMatchObject({ totalHits: 1 })
+  const { totalHits, resetTime } = await own.increment('a')
+  expect(totalHits).toBe(2)
+  expect(resetTime!.getTime()).toBeGreaterThan(Date.now())
+  expect(await own.get('a')).toMatchObject({ totalHits: 2 })
+  expect(await own.get('b')).toBeUndefined()
+  await expect(own.resetKey('a')).rejects.toThrow('unreachable')
+})
+
 test('A store that no limiter uses says so.', async () => {
   await expect(store().increment('a')).rejects.toThrow('pass it to rateLimit({ store })')
 })

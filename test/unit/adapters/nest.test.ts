@@ -109,6 +109,20 @@ test('Concurrent hits of two processes admit exactly the limit, and each of the 
   expect(records.filter(({ isBlocked }) => !isBlocked)).toHaveLength(8)
 })
 
+test('The process counts while Redis does not answer.', async () => {
+  vi.spyOn(console, 'error').mockImplementation(() => {})
+  const dead = { UPSTASH_REDIS_REST_URL: 'http://127.0.0.1:9', UPSTASH_REDIS_REST_TOKEN: 'none' }
+  const own = new SluiceThrottlerStorage({ env: dead })
+  for (const block of [0, 30_000]) {
+    const records = []
+    for (let hit = 0; hit < 3; hit++)
+      records.push(await own.increment('a', 60_000, 2, block, `${block}`))
+    expect(records.map(({ isBlocked }) => isBlocked)).toEqual([false, false, true])
+    expect(records.map(({ totalHits }) => totalHits)).toEqual([1, 2, 3])
+    expect(records[2]!.timeToBlockExpire).toBeGreaterThan(0)
+  }
+})
+
 test('A limit of 0 admits nothing.', async () => {
   expect(await storage().increment('a', 5_000, 0, 0, 'default')).toMatchObject({
     isBlocked: true,
