@@ -33,10 +33,7 @@ export interface RunningDashboard {
 export async function startDashboard(options: DashboardOptions): Promise<RunningDashboard> {
   const session = createSession()
   const history = createHistory()
-  const reading = setInterval(async () => {
-    const { status, body } = await ask('GET', STATS, options)
-    if (status === 200) history.add(JSON.parse(body) as Stats)
-  }, READ_MS).unref()
+  const reading = setInterval(() => void readCounts(options, history), READ_MS).unref()
   const server = createServer(async (request, response) => {
     const answer = await answerTo(request, options, session, history).catch((error: Error) =>
       problem(500, error.message),
@@ -69,6 +66,12 @@ export async function startDashboard(options: DashboardOptions): Promise<Running
     },
   }
 }
+
+/** Adds the counts of the Worker to the history. Never rejects: an answer without counts is reported when the page asks. */
+export const readCounts = (worker: WatchedWorker, history: ReturnType<typeof createHistory>) =>
+  ask('GET', STATS, worker)
+    .then(({ status, body }) => status === 200 && history.add(JSON.parse(body) as Stats))
+    .catch(() => false)
 
 async function answerTo(
   request: IncomingMessage,

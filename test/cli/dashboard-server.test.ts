@@ -3,7 +3,8 @@ import { createServer, type IncomingMessage, type OutgoingHttpHeaders, request }
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { AllCounts } from '../../cli/dashboard/analytics.ts'
-import { type RunningDashboard, startDashboard } from '../../cli/dashboard/server.ts'
+import { createHistory } from '../../cli/dashboard/history.ts'
+import { type RunningDashboard, readCounts, startDashboard } from '../../cli/dashboard/server.ts'
 import { openSession } from '../support/dashboard-session.ts'
 import { run, sluice } from '../support/dev-command.ts'
 import { FAKE_TOKEN, type FakeWorker, startFakeWorker } from '../support/fake-worker.ts'
@@ -43,6 +44,18 @@ async function send(path: string, { method = 'GET', headers = {}, body }: Sent =
 }
 
 const STATS = '/_sluice/v1/stats'
+
+test.each([{}, [], null, { total: {}, slots: 7 }, { total: null, slots: [] }, '<html>'])(
+  'The answer %j to a reading between the calls of the page does not end the command.',
+  async (body) => {
+    const headers = { 'Content-Type': 'application/json' }
+    worker.answer = () => ({ headers, body })
+    const history = createHistory()
+    await readCounts({ url: worker.url, token: () => FAKE_TOKEN }, history)
+    expect(worker.calls.map(({ path }) => path)).toEqual([STATS])
+    expect(history.read('hour', Date.now())).toMatchObject({ slots: [] })
+  },
+)
 
 test.each([
   ['can be read', { fallbacks: 7 }, { circuit: 'open', fallbacks: 7, isOfAll: true }],
