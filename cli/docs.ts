@@ -17,6 +17,7 @@ Exits with 1 if there is no such page or section.`
 export async function main(args: string[], call: Call): Promise<void> {
   const options = readArguments(args, {}, docsUsage(call.title), call)
   if (!options) return
+  if (options.positionals.length > 1) return call.onUsageError('Expected one page')
   const [name = 'README', anchor] = (options.positionals[0] ?? '').split('#')
   const pages = await pagesOf(call.file)
   const wanted = name.replace(/^(\.\/)?docs\/|\.md$/g, '') || 'README'
@@ -44,7 +45,8 @@ Exits with 1 if the documentation has no section of this name.`
 export async function help(args: string[], call: Call): Promise<void> {
   const options = readArguments(args, {}, helpUsage(call.title), call)
   if (!options) return
-  const [name = ''] = options.positionals
+  const [name, ...others] = options.positionals
+  if (!name || others.length > 0) return call.onUsageError('Expected one name')
   const pages = await pagesOf(call.file)
   const sections = (paths: string[]) =>
     paths.flatMap((path) => {

@@ -68,6 +68,14 @@ test.each([
   expect(await sluice(args)).toEqual({ code: 1, stdout: '', stderr })
 })
 
+test.each([
+  [['docs', 'build', 'deploy'], 'Expected one page. To list all options: npx sluice docs --help\n'],
+  [['help', 'wait', 'time'], 'Expected one name. To list all options: npx sluice help --help\n'],
+  [['help', ''], 'Expected one name. To list all options: npx sluice help --help\n'],
+])('%j is a mistake on the command line.', async (args, stderr) => {
+  expect(await sluice(args)).toEqual({ code: 2, stdout: '', stderr })
+})
+
 test('A name without a section is an error with a command that searches.', async () => {
   const { code, stderr } = await sluice(['help', 'nothing-like-it'])
   expect(code).toBe(1)
