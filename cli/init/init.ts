@@ -139,7 +139,7 @@ async function planOf(
     throw new Error('package.json: the file does not exist. To write one: npm init -y')
   }
   const fields = parsed(() => readPackage(manifest))
-  const worker = await existingWorker(folder, inObjects)
+  const worker = await existingWorker(folder, inObjects, exec)
   const app =
     worker || inObjects ? undefined : existingApp(folder, (name) => hasPackage(fields, name))
   const { wanted, missing, steps, additions } = app

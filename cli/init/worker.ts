@@ -21,11 +21,13 @@ export interface Existing {
 
 /**
  * Finds the Worker of a folder; `undefined` without a configuration of wrangler or cf.
+ * @param exec runs a command of an installed package
  * @throws Error if the configuration is not JSON with comments
  */
 export async function existingWorker(
   folder: string,
   inObjects: boolean,
+  exec: string,
 ): Promise<Existing | undefined> {
   const wrangler = wranglerFile(folder)
   const isCf = !existsSync(wrangler) && existsSync(join(folder, CF_CONFIG))
@@ -33,7 +35,7 @@ export async function existingWorker(
   if (!existsSync(path)) return undefined
   const config = basename(path)
   const text = (await textOf(path)) ?? ''
-  const { main, has } = fieldsOf(config, text)
+  const { main, has, hasBuild } = fieldsOf(config, text)
   const objects =
     inObjects && !text.includes('SluiceSubject') ? objectLines(folder, config, has) : ''
   const code = main === undefined ? undefined : await textOf(join(folder, main))
@@ -51,7 +53,9 @@ export async function existingWorker(
       hasPolicies: false,
       missing: all(
         missing,
-        isCf || text.includes('sluice build') ? '' : buildLines(config),
+        isCf || text.includes('sluice build')
+          ? ''
+          : buildLines(config, `${exec} sluice build`, hasBuild),
         objects,
       ),
     }
@@ -74,11 +78,13 @@ export async function existingWorker(
   }
 }
 
-/** The lines by which wrangler writes the module that the Worker imports. */
-const buildLines = (config: string) => {
+/** The lines by which wrangler writes the module that the Worker imports. A second `build` would replace that of the configuration. */
+const buildLines = (config: string, command: string, hasBuild: boolean) => {
+  if (hasBuild)
+    return `To build the configuration before the Worker, begin the command of build in ${config} with:\n\n  ${command} &&`
   const lines = config.endsWith('.toml')
-    ? '[build]\ncommand = "npx sluice build"\nwatch_dir = "sluice.config.ts"'
-    : '"build": { "command": "npx sluice build", "watch_dir": "sluice.config.ts" }'
+    ? `[build]\ncommand = "${command}"\nwatch_dir = "sluice.config.ts"`
+    : `"build": { "command": "${command}", "watch_dir": "sluice.config.ts" }`
   return `To build the configuration before the Worker, write into ${config}:\n\n${indented(lines)}`
 }
 
@@ -96,7 +102,10 @@ function objectLines(folder: string, config: string, has: Has): string {
 }
 
 /** The fields that init needs. wrangler, which reads all of them, may not be installed yet. */
-function fieldsOf(file: string, text: string): { main: string | undefined; has: Has } {
+function fieldsOf(
+  file: string,
+  text: string,
+): { main: string | undefined; has: Has; hasBuild: boolean } {
   if (file.endsWith('.toml') || file === CF_CONFIG) {
     const top = file === CF_CONFIG ? text : text.split(/^\s*\[/m)[0]!
     const [, main] = /^\s*(?:main\s*=|entrypoint\s*:)\s*["']([^"'\n]+)["']/m.exec(top) ?? []
@@ -108,9 +117,10 @@ function fieldsOf(file: string, text: string): { main: string | undefined; has: 
         exports: has('exports'),
         migrations: has('migrations'),
       },
+      hasBuild: has('build') || /^\s*build\s*[.=]/m.test(top),
     }
   }
-  const { main, durable_objects, exports, migrations } = jsonOf(file, text)
+  const { main, durable_objects, exports, migrations, build } = jsonOf(file, text)
   return {
     main: typeof main === 'string' ? posix.normalize(main) : undefined,
     has: {
@@ -118,6 +128,7 @@ function fieldsOf(file: string, text: string): { main: string | undefined; has: 
       exports: Boolean(exports),
       migrations: Boolean(migrations),
     },
+    hasBuild: Boolean(build),
   }
 }
 

@@ -471,6 +471,25 @@ export default app
   )
 
   test.each([
+    ['wrangler.jsonc', '{ "build": { "command": "make" } }', false],
+    ['wrangler.toml', '[build]\ncommand = "make"\n', false],
+    ['wrangler.toml', 'build.command = "make"\n', false],
+    ['wrangler.jsonc', '{}', true],
+    ['wrangler.toml', 'name = "build"\n', true],
+  ])(
+    'In a %s with %j a second build is not written, and the command is that of pnpm.',
+    async (name, text, isNew) => {
+      await project.write('pnpm-lock.yaml', '')
+      await project.write(name, text)
+      const { stdout } = await init('--force')
+      expect(stdout).toContain('pnpm exec sluice build')
+      expect(/^ {2}("build"|\[build\])/m.test(stdout)).toBe(isNew)
+      expect(stdout.includes('  pnpm exec sluice build &&\n')).toBe(!isNew)
+      expect(stdout).not.toMatch(/\bnpx /)
+    },
+  )
+
+  test.each([
     ['pnpm', 'pnpm-workspace.yaml', {}, 'pnpm exec'],
     ['yarn', 'yarn.lock', { workspaces: ['packages/*'] }, 'yarn'],
     ['bun', 'bun.lock', { workspaces: ['packages/*'] }, 'bunx'],
