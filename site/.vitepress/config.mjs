@@ -1,9 +1,9 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { slug } from 'github-slugger'
 import { defineConfig } from 'vitepress'
 import llms from 'vitepress-plugin-llms'
 import { markCommands } from './commands.mjs'
+import { followScheme } from './pictures.mjs'
 
 // tools/site/build.ts writes the pages and this file before it runs the generator.
 const { sidebar, site, repository } = JSON.parse(
@@ -27,25 +27,6 @@ function nameCells(md) {
       if (token.type === 'td_open') token.attrSet('data-column', names[column++] ?? '')
     }
   })
-}
-
-/** A picture that has one for the dark scheme beside it, such as `a-dark.png`, follows the scheme of the reader. */
-function followScheme(md) {
-  const { image } = md.renderer.rules
-  md.renderer.rules.image = (tokens, index, options, env, self) => {
-    const token = tokens[index]
-    const light = token.attrGet('src')
-    const dark = light.replace(/\.png$/, '-dark.png')
-    if (dark === light || !existsSync(join(dirname(env.path), dark)))
-      return image(tokens, index, options, env, self)
-    return [light, dark]
-      .map((src, n) => {
-        token.attrSet('src', src)
-        token.attrSet('class', n === 0 ? 'in-light' : 'in-dark')
-        return image(tokens, index, options, env, self)
-      })
-      .join('')
-  }
 }
 
 /** Words that readers search for, and the words of the pages. The function is sent as text, so that it reads nothing outside. */

@@ -1,4 +1,5 @@
 /** The pages of the site, and the checks of its links, without a build. */
+import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { examples } from '../../site/playground/scenarios.ts'
 import { brokenLinks, fileAt, firstPageSize, wordsOf } from '../../tools/site/check.ts'
@@ -104,6 +105,27 @@ test('Each block of code on the first page is a part of one that a test runs.', 
   expect(shown.length).toBe(3)
   const unknown = shown.filter((code) => !known.some((block) => block.includes(code)))
   expect(unknown).toEqual([])
+})
+
+test('A picture with one for the dark scheme beside it is shown in the scheme of the reader.', async () => {
+  const { followScheme } = await import(`${'../../site/.vitepress/'}pictures.mjs`)
+  const image = ([token]: Map<string, string>[]) => JSON.stringify([...token!.values()])
+  const rules = { image }
+  followScheme({ renderer: { rules } })
+  const shown = (src: string) => {
+    const attributes = new Map([['src', src]])
+    const token = Object.assign(attributes, {
+      attrGet: (name: string) => attributes.get(name),
+      attrSet: (name: string, value: string) => attributes.set(name, value),
+    })
+    const env = { path: fileURLToPath(new URL('../../docs/playground.md', import.meta.url)) }
+    return Reflect.apply(rules.image, undefined, [[token], 0, {}, env])
+  }
+  expect(shown('./playground.png')).toBe(
+    '["./playground.png","in-light"]["./playground-dark.png","in-dark"]',
+  )
+  expect(shown('./other.png')).toBe('["./other.png"]')
+  expect(shown('./concepts.svg')).toBe('["./concepts.svg"]')
 })
 
 test('Each page has a description of its own.', () => {

@@ -143,7 +143,7 @@ function linkOf(target: string, from: string, paths: string[], files: SiteFiles)
 }
 
 /** The same picture in the dark scheme, if there is one. */
-export const darkOf = (picture: string): string => picture.replace(/\.png$/, '-dark.png')
+const darkOf = (picture: string): string => picture.replace(/\.png$/, '-dark.png')
 
 const frame = (name: string, title: string) =>
   `<iframe class="playground" src="/playground/?embed#${name}" title="Playground: ${title}" loading="lazy"></iframe>`
