@@ -419,7 +419,13 @@ export const limiterMutants: Mutant[] = [
     '// a later',
     'live',
   ),
-  live('logs a read error only once', '    lastReadError = undefined\n    if', '    if', 'live'),
+  live('logs a read error only once', '      lastReadError = undefined\n    }', '    }', 'live'),
+  live(
+    'lets a document whose parser loads replace a newer one',
+    'if (number < newestFinished) return // while',
+    '// while',
+    'live',
+  ),
 
   changes(
     'writes the list of limits once',

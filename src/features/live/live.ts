@@ -1,6 +1,6 @@
 /** Live policies: a document in Redis or KV replaces the deployed policies while the Worker runs. */
 import { isWithin, systemClock } from '../../core/base/clock.ts'
-import { StoreError } from '../../core/base/errors.ts'
+import { ConfigError, StoreError } from '../../core/base/errors.ts'
 import type { Log } from '../../core/base/log.ts'
 import type { RuntimeContext } from '../../core/base/runtime.ts'
 import type { Soon } from '../../core/base/when-known.ts'
@@ -42,37 +42,48 @@ export function createLive<T>({
 
   async function refresh(runtime: RuntimeContext) {
     const number = ++readsStarted
-    let text: string | null
     try {
-      text = await read(runtime)
+      const text = await read(runtime)
+      if (number < newestFinished) return // a later read finished first, so this document is outdated
+      newestFinished = number
+      if (text !== lastText) await change(text, number)
+      lastReadError = undefined
     } catch (error) {
       const code = error instanceof StoreError ? error.code : ((error as Error)?.name ?? '')
       if (number < newestFinished || code === lastReadError) return
       lastReadError = code
       log('live-unread', code, 'cannot read the live policies; the current policies stay in force')
-      return
     }
-    if (number < newestFinished) return // a later read finished first, so this document is outdated
-    newestFinished = number
-    lastReadError = undefined
-    if (text === lastText) return
-    lastText = text
+  }
+
+  /** @throws if the parser does not load: a later read tries again */
+  async function change(text: string | null, number: number) {
+    let changed = fallback
+    let refused: Error | undefined
     try {
-      current = text === null ? fallback : await compile(JSON.parse(text))
-      log(
-        'live-changed',
-        '',
-        text === null
-          ? 'the live policies were removed; the deployed policies are in force'
-          : 'new live policies are in force',
-      )
+      if (text !== null) changed = await compile(JSON.parse(text))
     } catch (error) {
+      if (!(error instanceof ConfigError || error instanceof SyntaxError)) throw error
+      refused = error
+    }
+    if (number < newestFinished) return // while the parser loaded, a later read finished
+    lastText = text
+    if (refused) {
       log(
         'live-refused',
-        (error as Error)?.name ?? '',
-        `the live policies are invalid; the current policies stay in force: ${String((error as Error)?.message).slice(0, MAX_MESSAGE)}`,
+        refused.name,
+        `the live policies are invalid; the current policies stay in force: ${refused.message.slice(0, MAX_MESSAGE)}`,
       )
+      return
     }
+    current = changed
+    log(
+      'live-changed',
+      '',
+      text === null
+        ? 'the live policies were removed; the deployed policies are in force'
+        : 'new live policies are in force',
+    )
   }
 
   return (runtime) => {

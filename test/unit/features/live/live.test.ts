@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { StoreError } from '../../../../src/core/base/errors.ts'
+import { ConfigError, StoreError } from '../../../../src/core/base/errors.ts'
 import type { ConfigOptions } from '../../../../src/core/config/options.ts'
 import { createLimiter } from '../../../../src/core/create.ts'
 import { jwt } from '../../../../src/features/jwt/index.ts'
@@ -7,6 +7,8 @@ import { createLive } from '../../../../src/features/live/live.ts'
 import { createAppLimiter } from '../../../../src/hosts/app/app-limiter.ts'
 import { live } from '../../../support/features.ts'
 import { viewOnCloudflare } from '../../../support/view-on-cloudflare.ts'
+
+const NO_TEXT = { path: 'live', expected: 'a text', got: 'another value' }
 
 /** Live policies with a clock and a document that the test controls. `read` makes the result of the next reads. */
 function world(first: () => Promise<string | null>) {
@@ -17,6 +19,8 @@ function world(first: () => Promise<string | null>) {
     reads: 0,
     read: first,
     lines,
+    /** When a document `loading` has its parser. */
+    loaded: Promise.resolve(),
     /** The value for a request. */
     ask: () =>
       current({ env: {}, context: undefined, waitUntil: (work) => void background.push(work) }),
@@ -31,7 +35,8 @@ function world(first: () => Promise<string | null>) {
     live: { from: 'redis', key: 'k', everyMs: 1000 },
     fallback: 'deployed',
     compile(document) {
-      if (typeof document !== 'string') throw new TypeError('not a text')
+      if (document === 'loading') return it.loaded.then(() => document)
+      if (typeof document !== 'string') throw new ConfigError([NO_TEXT])
       return document
     },
     read: () => {
@@ -84,7 +89,7 @@ test('An invalid document is logged once and changes nothing, and without a docu
   expect(await after(async () => null)).toBe('deployed')
   expect(live.lines.map((line) => line.replace(/force: .*/, 'force'))).toEqual([
     'live-changed  new live policies are in force',
-    'live-refused TypeError the live policies are invalid; the current policies stay in force',
+    'live-refused ConfigError the live policies are invalid; the current policies stay in force',
     'live-refused SyntaxError the live policies are invalid; the current policies stay in force',
     'live-changed  new live policies are in force',
     'live-changed  the live policies were removed; the deployed policies are in force',
@@ -97,7 +102,7 @@ test('The log line for a document with any number of problems has a bounded leng
     live: { from: 'redis', key: 'k', everyMs: 1000 },
     fallback: 'deployed',
     compile: () => {
-      throw new Error('policies[0].name: expected … '.repeat(100_000))
+      throw new ConfigError([{ ...NO_TEXT, expected: 'a text of many words '.repeat(100_000) }])
     },
     read: text([]),
     log: (...line) => void lines.push(line.join(' ')),
@@ -106,7 +111,7 @@ test('The log line for a document with any number of problems has a bounded leng
   current({ env: {}, context: undefined, waitUntil: (work) => void background.push(work) })
   await Promise.all(background)
   expect(lines[0]).toMatch(
-    /^live-refused Error the live policies are invalid; the current policies stay in force: policies\[0\]/,
+    /^live-refused ConfigError the live policies are invalid; the current policies stay in force: live: /,
   )
   expect(lines[0]!.length).toBeLessThan(3_000)
 })
@@ -148,6 +153,35 @@ test('A read that ends after a later read has no effect.', async () => {
   slow.resolve(JSON.stringify('old'))
   expect(await live.peek()).toBe('new')
   expect(live.lines).toHaveLength(1)
+})
+
+test('A document whose parser loads until a later read has ended has no effect.', async () => {
+  const parser = Promise.withResolvers<void>()
+  const live = world(text('loading'))
+  live.loaded = parser.promise
+  live.ask()
+  await Promise.resolve()
+  live.now += 1000
+  live.read = async () => null
+  live.ask()
+  await Promise.resolve()
+  parser.resolve()
+  expect(await live.peek()).toBe('deployed')
+  expect(live.lines).toEqual([])
+})
+
+test('A parser that does not load is logged once, and tried again with the same document.', async () => {
+  const live = world(text('loading'))
+  for (let time = 0; time < 3; time++, live.now += 1000) {
+    live.loaded = Promise.reject(new TypeError('fetch failed'))
+    expect(await live.peek()).toBe('deployed')
+  }
+  live.loaded = Promise.resolve()
+  expect(await live.peek()).toBe('loading')
+  expect(live.lines.map((line) => line.split(' ', 2).join(' '))).toEqual([
+    'live-unread TypeError',
+    'live-changed ',
+  ])
 })
 
 test('New policies do not download the keys of an issuer again.', async () => {
