@@ -17,7 +17,7 @@ import type { Destination, ObserveSettings } from './options.ts'
 import { otlpSink } from './otlp.ts'
 import { fallbacksIn, lastMinuteOf, type Sink, type Stats } from './report.ts'
 import { createReports } from './reports.ts'
-import { attributesOf, spanOf } from './trace.ts'
+import { attributesOf, mark } from './trace.ts'
 
 /** Refusals for which a client is responsible. */
 const BY_CLIENT: DecisionOutcome[] = ['limited', 'banned', 'shielded']
@@ -55,8 +55,7 @@ export function createObserver(
     const { name: policy = '', match } = binding
     const units = match?.cost ?? 0
     const near = isNear(binding, outcome)
-    const span = traces ? spanOf(fact) : undefined
-    span?.setAttributes(attributesOf(fact, policy, outcome, decidedBy))
+    const traceId = traces && mark(fact, attributesOf(fact, policy, outcome, decidedBy))
     counters.decided({ policy, outcome, decidedBy, units, near }, now)
     if (!decision.allowed && BY_CLIENT.includes(outcome)) {
       // On a developer's machine an operator wants to recognize a client.
@@ -75,7 +74,7 @@ export function createObserver(
         emit(
           {
             ...eventOf({ ...fact, decidedBy }, binding, outcome, now, subject),
-            ...(span?.spanContext && { traceId: span.spanContext().traceId }),
+            ...(traceId && { traceId }),
           },
           fact,
         ),

@@ -25,18 +25,28 @@ interface Invocation {
   readonly executionCtx?: Invocation
 }
 
+/** Sets attributes of the active span. @returns the id of its trace, if it is sampled and tells it */
+export function mark(
+  fact: Pick<DecisionFact, 'context'>,
+  attributes: Record<string, string | number>,
+): string | undefined {
+  try {
+    const span = spanOf(fact)
+    span?.setAttributes(attributes)
+    return span?.spanContext?.().traceId
+  } catch {
+    return undefined // a span that fails must not keep the decision from being counted
+  }
+}
+
 /** The active span; `undefined` without one, and if the request is not sampled. */
-export function spanOf({ context }: Pick<DecisionFact, 'context'>): Span | undefined {
+function spanOf({ context }: Pick<DecisionFact, 'context'>): Span | undefined {
   const active = (globalThis as Globals)[API]?.context?.active().getValue(SPAN)
   if (active)
     return (active as { isRecording(): boolean }).isRecording() ? (active as Span) : undefined
-  try {
-    const { tracing, executionCtx } = Object(context) as Invocation
-    const span = (tracing ?? executionCtx?.tracing)?.getActiveSpan?.()
-    return span?.isTraced ? span : undefined
-  } catch {
-    return undefined
-  }
+  const { tracing, executionCtx } = Object(context) as Invocation
+  const span = (tracing ?? executionCtx?.tracing)?.getActiveSpan?.()
+  return span?.isTraced ? span : undefined
 }
 
 /** @param policy the policy that binds; the empty text without one */

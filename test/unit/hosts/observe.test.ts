@@ -339,4 +339,21 @@ describe('to: trace', () => {
     await ask(ctx as never)
     expect(attributes).toEqual(denied)
   })
+
+  test.each([
+    ['whose attributes cannot be set', { isTraced: true, setAttributes: fail }],
+    ['that does not tell its trace', { isTraced: true, setAttributes() {}, spanContext: fail }],
+  ])('A span %s changes nothing: the decision is counted and reported.', async (_, span) => {
+    const events: DecisionEvent[] = []
+    const use = [observe({ to: 'trace', onDecision: (event) => void events.push(event) })]
+    const context = { tracing: { getActiveSpan: () => span } }
+    const sluice = createSluice({ ...config, use } as never)
+    await sluice.check(new Request(url), { env: {}, context } as never)
+    expect(events).toMatchObject([{ outcome: 'denied' }])
+    expect(events[0]).not.toHaveProperty('traceId')
+  })
 })
+
+function fail(): never {
+  throw new Error('the span has ended')
+}
