@@ -71,10 +71,9 @@ export function compared(fingerprint: number, source: object): Compared {
   }
   // A deployment may lack the source, which is then not compared.
   if (typeof source === 'function')
-    source().then(
-      ({ default: options }: { default: object }) => compare(options),
-      () => {},
-    )
+    source()
+      .then(({ default: options }: { default: object }) => compare(options))
+      .catch(() => {})
   else compare(source)
   if (made.error) throw made.error
   return made

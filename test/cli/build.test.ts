@@ -267,6 +267,7 @@ describe('In development, a module that needs no file compares itself with the c
 
   test('one without its configuration decides.', async () => {
     expect(await answered(() => Promise.reject(new Error('not found')))).toBeUndefined()
+    expect(await answered(async () => ({}))).toBeUndefined()
   })
 })
 
