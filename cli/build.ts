@@ -16,16 +16,19 @@ import { wranglerFor } from './project/root.ts'
 
 const usage = (
   title: string,
-) => `Checks the configuration as sluice check does, and writes it as a module: parsed, and with only the
-features that its fields need. Import rateLimiter, createSluice or createGateway, and the
-configuration, from that module: a bundle with it has no parser, and starts faster.
+) => `Checks the configuration as sluice check does, and writes it as a module:
+parsed, and with only the features that its fields need. Import rateLimiter,
+createSluice or createGateway, and the configuration, from that module: a bundle
+with it has no parser, and starts faster.
 
   ${title} [options]
 
   --config FILE  the configuration (default sluice.config.ts)
   --out FILE     the module (default sluice.built.ts beside it)
-  --check        write nothing: exit with 1 if the module is not that of the configuration
-  --stats        print what the Worker consists of, in KiB: minified and compressed
+  --check        write nothing: exit with 1 if the module is not that of the
+                 configuration
+  --stats        print what the Worker consists of, in KiB: minified and
+                 compressed
   --help         show this text
 
 Exits with 1 if the configuration has mistakes.`

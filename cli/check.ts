@@ -19,18 +19,19 @@ import { wranglerFor } from './project/root.ts'
 
 const usage = (
   title: string,
-) => `Checks a configuration before a deployment: errors in policies and settings that look like a
-mistake, the bindings of the shield and of Durable Objects in the configuration of wrangler, and
-the namespace. The configuration is judged as its host runs it: a gateway (createGateway), or the app
-of the project that imports it (rateLimiter, createSluice, sluice/node, sluice/next).
+) => `Checks a configuration before a deployment: errors in policies and settings that
+look like a mistake, the bindings of the shield and of Durable Objects in the
+configuration of wrangler, and the namespace. The configuration is judged as its
+host runs it: a gateway (createGateway), or the app of the project that imports
+it (rateLimiter, createSluice, sluice/node, sluice/next).
 
   ${title} [options]
 
   --policies     check only the policies
   --json         print JSON
   --format NAME  text, json, or github: each finding also as an annotation
-  --config FILE  the configuration (default sluice.config.ts); wrangler's is in the same folder, or
-                 above it in the project
+  --config FILE  the configuration (default sluice.config.ts); wrangler's is in
+                 the same folder, or above it in the project
   --help         show this text
 
 Exits with 1 if a check fails.`

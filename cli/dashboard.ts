@@ -13,22 +13,25 @@ import { wranglerFor } from './project/root.ts'
 
 const usage = (
   title: string,
-) => `Shows live, on a web page of this machine, what a Worker admits and refuses. A local server forwards
-the calls of the page to the Worker, with the token of an operator. The Worker needs the option
-observe, and the variable SLUICE_OPERATE_TOKEN. Ctrl-C stops it.
+) => `Shows live, on a web page of this machine, what a Worker admits and refuses. A
+local server forwards the calls of the page to the Worker, with the token of an
+operator. The Worker needs the option observe, and the variable
+SLUICE_OPERATE_TOKEN. Ctrl-C stops it.
 
   ${title} --url URL [options]
 
   --url URL      the Worker, such as https://www.example.com
-  --token TOKEN  a token of the Worker's SLUICE_OPERATE_TOKEN (default the variable
-                 SLUICE_OPERATE_TOKEN, which other users of this machine do not see)
+  --token TOKEN  a token of the Worker's SLUICE_OPERATE_TOKEN (default the
+                 variable SLUICE_OPERATE_TOKEN, which other users of this
+                 machine do not see)
   --port N       the port of the page; 0 selects a free port (default ${DASHBOARD_PORT})
-  --config FILE  the configuration whose findings the page shows (default ${CONFIG_FILE},
-                 if it exists)
+  --config FILE  the configuration whose findings the page shows (default
+                 ${CONFIG_FILE}, if it exists)
   --help         show this text
 
-With the variables CLOUDFLARE_ACCOUNT_ID, CLOUDFLARE_API_TOKEN and SLUICE_ANALYTICS_DATASET the
-page shows the counts of all isolates, from the Workers Analytics Engine.
+With the variables CLOUDFLARE_ACCOUNT_ID, CLOUDFLARE_API_TOKEN and
+SLUICE_ANALYTICS_DATASET the page shows the counts of all isolates, from the
+Workers Analytics Engine.
 
 Exits with 0 after Ctrl-C, and with 1 if it cannot start.`
 

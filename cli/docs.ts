@@ -8,8 +8,8 @@ const docsUsage = (title: string) => `Prints the documentation of this version a
 
   ${title} [page]
 
-  page    such as throttle-logins, or one section: configuration#namespaces. Without it, a list
-          of all pages
+  page    such as throttle-logins, or one section: configuration#namespaces.
+          Without it, a list of all pages
   --help  show this text
 
 Exits with 1 if there is no such page or section.`
@@ -33,7 +33,8 @@ export async function main(args: string[], call: Call): Promise<void> {
 
 const helpUsage = (
   title: string,
-) => `Explains a finding of check, a log event, a field of the configuration, or a command.
+) => `Explains a finding of check, a log event, a field of the configuration, or a
+command.
 
   ${title} <name>
 

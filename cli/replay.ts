@@ -21,31 +21,41 @@ import { type NamedConfig, type ReplayOptions, replay } from './replay/run.ts'
 
 const usage = (
   title: string,
-) => `Shows what a configuration would have done to the requests of an access log: who would have been
-refused, when and by which policy. Decides with the code that is deployed. Nothing leaves this machine.
+) => `Shows what a configuration would have done to the requests of an access log: who
+would have been refused, when and by which policy. Decides with the code that is
+deployed. Nothing leaves this machine.
 
   ${title} LOG… [options]
 
-LOG is a file, a pattern such as 'logs/*.gz', or - for the standard input. Compressed files are read.
+LOG is a file, a pattern such as 'logs/*.gz', or - for the standard input.
+Compressed files are read.
 
   --config FILE           the configuration (default ${CONFIG_FILE})
-  --against FILE          another configuration; shows the requests that the two decide differently
-  --format NAME           ${['auto', ...formats].join(', ')} (default auto, from the first lines)
-  --pattern TEXT          the format of the lines as log_format of nginx, such as '$remote_addr [$time_local] "$request" $status'
-  --map FIELD=PATH        the place of a field in each line, such as ip=client.address; repeatable
+  --against FILE          another configuration; shows the requests that the two
+                          decide differently
+  --format NAME           ${['auto', ...formats].join(', ').replace(/(.{1,50}),? (?=\S)/g, `$1,\n${' '.repeat(26)}`)}
+                          (default auto, from the first lines)
+  --pattern TEXT          the format of the lines as log_format of nginx, such
+                          as '$remote_addr [$time_local] "$request" $status'
+  --map FIELD=PATH        the place of a field in each line, such as
+                          ip=client.address; repeatable
   --host NAME             the host of the requests, if the log has none
   --exact                 decide with Redis, even if the memory can
-  --suggest POLICY        suggest a limit for this policy, or for per-ip without one
-  --refuse-clients SHARE  the clients that the suggested limit may refuse (default 0.1%)
-  --max-refused SHARE     exit with 1 if more of the requests are refused, such as 0.1%
+  --suggest POLICY        suggest a limit for this policy, or for per-ip without
+                          one
+  --refuse-clients SHARE  the clients that the suggested limit may refuse
+                          (default 0.1%)
+  --max-refused SHARE     exit with 1 if more of the requests are refused, such
+                          as 0.1%
   --max-clients N         exit with 1 if more clients are refused
   --json                  print JSON
   --html FILE             also write the report as one HTML page
-  --anonymize FILE        also write the log, with other addresses and without queries and user agents
+  --anonymize FILE        also write the log, with other addresses and without
+                          queries and user agents
   --help                  show this text
 
-Exits with 0; with 1 after an error, a limit or an expectation (expect) that is exceeded; with 130 after Ctrl-C, which prints
-the report of the requests so far.`
+Exits with 0; with 1 after an error, a limit or an expectation (expect) that is
+exceeded; with 130 after Ctrl-C, which prints the report of the requests so far.`
 
 const text = { type: 'string' } as const
 const flag = { type: 'boolean' } as const

@@ -18,22 +18,24 @@ import type { KnownRoute } from './verify/sample.ts'
 
 const usage = (
   title: string,
-) => `Proves that a deployment limits: sends requests to each policy until it refuses them, and checks
-the wait, other spellings of the path, the configuration, the database, the clocks and the address of
-the client. The requests have counters of their own, and Sluice answers them itself. A request that the
-deployment does not cover reaches the app, which is what this command finds: at most one for each policy
-and route.
-The deployment needs the feature verify() and the variable SLUICE_VERIFY_TOKEN.
+) => `Proves that a deployment limits: sends requests to each policy until it refuses
+them, and checks the wait, other spellings of the path, the configuration, the
+database, the clocks and the address of the client. The requests have counters
+of their own, and Sluice answers them itself. A request that the deployment does
+not cover reaches the app, which is what this command finds: at most one for
+each policy and route. The deployment needs the feature verify() and the
+variable SLUICE_VERIFY_TOKEN.
 
   ${title} URL [options]
 
-  --token TOKEN    a token of the deployment's SLUICE_VERIFY_TOKEN (default the variable of this name,
-                   which other users of this machine do not see)
+  --token TOKEN    a token of the deployment's SLUICE_VERIFY_TOKEN (default the
+                   variable of this name, which other users of this machine do
+                   not see)
   --header TEXT    a header field of every request, as 'name: value'; repeatable
   --origin URL     the app itself, which must not answer without Sluice
-  --path ROUTE     a route of the app, such as /api/things or 'POST /orders', which must be behind the
-                   limiter; repeatable. Without one, a policy for many paths is checked at a path that
-                   is made up
+  --path ROUTE     a route of the app, such as /api/things or 'POST /orders',
+                   which must be behind the limiter; repeatable. Without one, a
+                   policy for many paths is checked at a path that is made up
   --policy NAME    check only this policy; repeatable
   --through        send admitted requests on to the app
   --wait DURATION  wait for a refused quota at most this long (default 10s)

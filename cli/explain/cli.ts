@@ -12,8 +12,8 @@ import type { RequestTerms } from './request.ts'
 
 const usage = (
   command: string,
-) => `Shows which policies of sluice.config.ts apply to a request, with its keys and costs, and why the
-others do not apply. Needs no Redis and charges nothing.
+) => `Shows which policies of sluice.config.ts apply to a request, with its keys and
+costs, and why the others do not apply. Needs no Redis and charges nothing.
 
   ${command} --path /login [options]
 
@@ -23,19 +23,22 @@ others do not apply. Needs no Redis and charges nothing.
   --ip ADDRESS     the client's address (default unknown)
   --header TEXT    a header field, as 'name: value'; repeatable
   --cookie TEXT    a cookie, as 'name=value'; repeatable
-  --body TEXT      the body, sent as POST and application/json unless --method and --header say otherwise
+  --body TEXT      the body, sent as POST and application/json unless --method
+                   and --header say otherwise
   --country CODE   the client's country according to Cloudflare, such as DE
   --asn NUMBER     the client's network according to Cloudflare, such as 64500
   --colo CODE      the Cloudflare data centre, such as FRA
   --ja4 TEXT       the JA4 fingerprint according to Cloudflare
   --bot-score N    the bot score according to Cloudflare, from 1 to 99
   --verified-bot CATEGORY
-                   a verified bot according to Cloudflare, such as 'AI Crawler'; 'no' for another client
+                   a verified bot according to Cloudflare, such as 'AI Crawler';
+                   'no' for another client
   --config FILE    the configuration (default sluice.config.ts)
   --json           print JSON
   --help           show this text
 
-The environment provides the variables that the configuration names (jwt.secret, apiKeys.known), and SLUICE_PROXY_TOKEN:
+The environment provides the variables that the configuration names (jwt.secret,
+apiKeys.known), and SLUICE_PROXY_TOKEN:
 
   JWT_SECRET=… ${command} --path /me --header 'authorization: Bearer …'`
 

@@ -20,15 +20,17 @@ import { type Files, textOf, writeAll } from './write.ts'
 
 const usage = (
   title: string,
-) => `Writes a project into this folder: sluice.config.ts, wrangler.jsonc, src/worker.ts, a first test in
-test/policies.test.ts, and tsconfig.json if there is none. Adds scripts and packages to package.json
-and lines to .gitignore, installs the packages, and builds the configuration (sluice build). Asks
-before it overwrites a file. If the folder has a Worker, or an app of Express, Fastify, Hono or
-Next.js, its files stay, and init prints the lines to add to it.
+) => `Writes a project into this folder: sluice.config.ts, wrangler.jsonc,
+src/worker.ts, a first test in test/policies.test.ts, and tsconfig.json if there
+is none. Adds scripts and packages to package.json and lines to .gitignore,
+installs the packages, and builds the configuration (sluice build). Asks before
+it overwrites a file. If the folder has a Worker, or an app of Express, Fastify,
+Hono or Next.js, its files stay, and init prints the lines to add to it.
 
   ${title} [options]
 
-  --store       redis (the default), or durable-objects: no database and no secret
+  --store       redis (the default), or durable-objects: no database and no
+                secret
   --force       overwrite existing files without asking
   --no-install  do not install packages
   --help        show this text

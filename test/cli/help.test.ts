@@ -36,6 +36,7 @@ test.each(names)('The option --help of %s prints its usage.', async (name) => {
   expect(stdout).toContain(`\n  npx sluice ${name}`)
   expect(stdout).toMatch(/^ {2}--help +\S/m)
   expect(stdout).not.toContain('npm run')
+  expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([])
 })
 
 test('The option --version prints the version of package.json.', async () => {

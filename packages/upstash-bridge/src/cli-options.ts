@@ -9,51 +9,63 @@ export const usage = (command: string) => `Serves the Upstash REST API from any 
   ${command} [options]
 
 Redis
-  --redis URL        one Redis, such as redis://127.0.0.1:6379. Without this option the bridge
-                     starts its own Redis. For several databases repeat --redis URL=TOKEN
-  --cluster NODES    a Redis Cluster: host:port of one or more of its nodes, separated by commas.
-                     For credentials or TLS write rediss://user:password@host:port,host:port
+  --redis URL        one Redis, such as redis://127.0.0.1:6379. Without this
+                     option the bridge starts its own Redis. For several
+                     databases repeat --redis URL=TOKEN
+  --cluster NODES    a Redis Cluster: host:port of one or more of its nodes,
+                     separated by commas. For credentials or TLS write
+                     rediss://user:password@host:port,host:port
   --sentinel NAME@SENTINELS
-                     the master NAME that the sentinels watch: NAME@host:port,host:port, or
+                     the master NAME that the sentinels watch:
+                     NAME@host:port,host:port, or
                      NAME@rediss://user:password@host:port,host:port
   --redis-ca FILE    certificate authorities of Redis in PEM, for rediss:
 
 Server
   --port N           the port to listen on; 0 selects a free port (default 8079)
   --host ADDRESS     the address to listen on (default 127.0.0.1)
-  --allow-host NAME  also accept requests to this host name, such as host.docker.internal;
-                     repeatable. Loopback names are always accepted
+  --allow-host NAME  also accept requests to this host name, such as
+                     host.docker.internal; repeatable. Loopback names are always
+                     accepted
   --tls-cert FILE, --tls-key FILE
-                     serve HTTPS with this certificate chain and key, both in PEM
-  --log              print a line of JSON for each request, without keys and arguments
+                     serve HTTPS with this certificate chain and key, both in
+                     PEM
+  --log              print a line of JSON for each request, without keys and
+                     arguments
 
 Tokens
   --token TEXT       a token that clients may send; repeatable (default dev)
   --read-only-token TEXT
                      a token that may only read; repeatable
-  --token-file FILE  a token on each line, followed by "read-only" if it may only read
+  --token-file FILE  a token on each line, followed by "read-only" if it may
+                     only read
   --read-only-scripts
-                     a read-only token may run EVAL_RO, EVALSHA_RO and FCALL_RO, which can keep
-                     Redis busy
+                     a read-only token may run EVAL_RO, EVALSHA_RO and FCALL_RO,
+                     which can keep Redis busy
 
 Limits
-  --max-running N    requests that use Redis at the same time; further ones wait (default 1000)
-  --max-waiting N    requests that wait; beyond it the status is 429 (default 5000)
+  --max-running N    requests that use Redis at the same time; further ones wait
+                     (default 1000)
+  --max-waiting N    requests that wait; beyond it the status is 429 (default
+                     5000)
   --max-body BYTES   size of a request body (default 10485760)
   --max-pipeline N   commands in a pipeline or transaction (default no limit)
   --max-reply BYTES  size of a response (default 16777216)
   --timeout MS       deadline of a request, also for a failover (default 10000)
   --pipeline-timeout MS
-                     on a cluster, answer a pipeline after this time: a command whose node has
-                     not responded gets an error (default: as --timeout)
+                     on a cluster, answer a pipeline after this time: a command
+                     whose node has not responded gets an error (default: as
+                     --timeout)
   --grace MS         time for requests in flight after SIGTERM (default 3000)
 
 Development
-  --rtt MS           latency added to each request, to simulate a distant database (default 0)
-  --max-commands N   throttle each database to N commands a second, including the commands inside
-                     scripts; further commands wait. An Upstash plan allows 10,000
-  --no-check-keys    run scripts unchanged: undeclared keys are not refused, and commands inside
-                     scripts are not counted
+  --rtt MS           latency added to each request, to simulate a distant
+                     database (default 0)
+  --max-commands N   throttle each database to N commands a second, including
+                     the commands inside scripts; further commands wait. An
+                     Upstash plan allows 10,000
+  --no-check-keys    run scripts unchanged: undeclared keys are not refused, and
+                     commands inside scripts are not counted
   --help             show this text`
 
 export type CliOptions = BridgeOptions & {
