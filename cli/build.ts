@@ -102,7 +102,7 @@ export async function main(args: string[], call: Call): Promise<void> {
   }
   if (options.check) return
   const { needed, source } = await writeBuilt(config, host, out)
-  console.log(`${out}: ${needed.length === 0 ? 'no features' : needed.join(', ')}`)
+  console.log(`Wrote ${out}${needed.length > 0 ? ` with ${needed.join(', ')}` : ''}`)
   if (!options.stats) return
   const parts = await partsOf(source, resolve(out), wrangler, host.key)
   const rows = parts.map(([name, bytes]) => [name, (bytes / 1024).toFixed(1).padStart(5)])

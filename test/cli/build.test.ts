@@ -30,6 +30,7 @@ import * as features from '../../src/features/compile.ts'
 import { defaultFields } from '../../src/features/defaults.ts'
 import { jwt } from '../../src/features/jwt/index.ts'
 import { turns } from '../../src/features/turns/index.ts'
+import { fingerprints } from '../../src/features/verify/fingerprint.ts'
 import { type Drawn, drawConfig } from '../../tools/differential/configs.ts'
 import { drawFrom } from '../../tools/differential/draw.ts'
 
@@ -68,9 +69,9 @@ function drawnFrom(seed: number): Drawn {
   return drawConfig(drawFrom(random), { has: () => true, isByDefault: () => true })
 }
 
-test('The module of a random configuration has its normal form, with the same functions, and the features that its fields need.', () => {
+test('The module of a random configuration has its normal form, with the same functions and fingerprints, and the features that its fields need.', async () => {
   let valid = 0
-  const claim = fc.property(fc.integer({ min: 0, max: 2 ** 31 }), (seed) => {
+  const claim = fc.asyncProperty(fc.integer({ min: 0, max: 2 ** 31 }), async (seed) => {
     const drawn = drawnFrom(seed)
     const options = {
       ...drawn.config,
@@ -85,9 +86,10 @@ test('The module of a random configuration has its normal form, with the same fu
     valid += 1
     const made = evaluated(config, options)
     expect(lean(withoutSets(made))).toEqual(lean(withoutSets(config)))
+    expect(await fingerprints(made)).toEqual(await fingerprints(config))
     expect(neededBy(config)).toEqual(neededFor(drawn.config))
   })
-  fc.assert(claim, { numRuns: 300 })
+  await fc.assert(claim, { numRuns: 300 })
   expect(valid).toBeGreaterThan(50)
 })
 

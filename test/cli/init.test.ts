@@ -117,6 +117,11 @@ describe('npx sluice init', () => {
     expect((await files())['src/worker.ts']!.trim().split('\n')).toHaveLength(4)
     expect((await project.sluice(['check'])).code).toBe(0)
     const config = join(project.folder, 'wrangler.jsonc')
+    // Its command runs in the folder of this process. test/package runs it in that of a project.
+    const text = (await files())['wrangler.jsonc']!
+    const withoutBuild = text.replace(/^ *"build": \{[^}]*\},\n/m, '')
+    expect(withoutBuild).not.toContain('sluice build')
+    await project.write('wrangler.jsonc', withoutBuild)
     const built = await run(
       process.execPath,
       [

@@ -101,5 +101,5 @@ test.each([
       'test/limits.test.ts': shown('docs/guides/test-policies.md', 'pool-test'),
     }),
   })
-  expect(await project.run('vitest', 'run')).toMatch(/Tests\s+1 passed/)
+  expect(await project.run('vitest', 'run', '--testTimeout=60000')).toMatch(/Tests\s+1 passed/)
 })

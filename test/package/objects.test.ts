@@ -10,6 +10,7 @@ test('A project that sluice init --store durable-objects writes limits requests 
   const project = await createConsumer({ packages: ['typescript@7.0.2'], files: {} })
   await project.run('sluice', 'init', '--store', 'durable-objects', '--no-install')
   await project.npm('install', '--prefer-offline', '--no-audit', '--no-fund')
+  await project.run('sluice', 'build')
   expect(await project.run('sluice', 'check')).toContain('✓ bindings')
   expect(await project.run('tsc', '--noEmit', '-p', '.')).toBe('')
 

@@ -13,6 +13,9 @@ const plain = (_: string, value: unknown): unknown => {
 
 const digest = async (value: unknown) => (await sha256(JSON.stringify(value, plain))).slice(0, 12)
 
+/** Without the findings that its writer accepts, which a built configuration does not have. */
+const lean = <Entry extends { accept: unknown }>({ accept: _, ...entry }: Entry) => entry
+
 /** Features that change no decision. `sluice dev` adds one. */
 const REPORTING = ['endpoints', 'observe', 'verify']
 
@@ -28,12 +31,13 @@ export async function fingerprints({
   store: _store,
   ...others
 }: Config): Promise<Fingerprints> {
-  const { origin: _origin, expect: _expect, ...fields } = others
-  const each = policies.map(async (policy) => [policy.name, await digest(policy)] as const)
+  const { origin: _origin, expect: _expect, accept: _accept, allow, deny, ...fields } = others
+  const each = policies.map(async (policy) => [policy.name, await digest(lean(policy))] as const)
   return {
     policies: Object.fromEntries(await Promise.all(each)),
     others: await digest({
       ...fields,
+      ...{ allow: allow.map(lean), deny: deny.map(lean) },
       // The variable ORIGIN may replace the origin, so it is left out. A limiter ignores what the configuration
       // expects. A feature has only its name in common with its copy.
       use: use.map(({ name }) => name).filter((name) => !REPORTING.includes(name)),
