@@ -33,7 +33,7 @@ Compressed files are read.
   --config FILE           the configuration (default ${CONFIG_FILE})
   --against FILE          another configuration; shows the requests that the two
                           decide differently
-  --format NAME           ${['auto', ...formats].join(', ').replace(/(.{1,50}),? (?=\S)/g, `$1,\n${' '.repeat(26)}`)}
+  --format NAME           ${['auto', ...formats].join(', ').replace(/(.{1,50}) (?=\S)/g, `$1\n${' '.repeat(26)}`)}
                           (default auto, from the first lines)
   --pattern TEXT          the format of the lines as log_format of nginx, such
                           as '$remote_addr [$time_local] "$request" $status'
