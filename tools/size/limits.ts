@@ -16,14 +16,14 @@ export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 107 }
 // Each host has all features without parameters (src/features/defaults.ts). Without a build step no bundler can leave out those that a
 // configuration does not use.
 export const entryLimits: SizeLimit[] = [
-  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 65.6 },
+  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 65.8 },
   { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 79 },
   { name: 'sluice/node', file: 'node.js', maxKiB: 67.7 },
   { name: 'sluice/next', file: 'next.js', maxKiB: 63.8 },
   { name: 'sluice/better-auth', file: 'better-auth.js', maxKiB: 33 },
   { name: 'sluice/express-rate-limit', file: 'express-rate-limit.js', maxKiB: 32 },
   { name: 'sluice/nest', file: 'nest.js', maxKiB: 34 },
-  { name: 'sluice/client', file: 'client.js', maxKiB: 3.8 },
+  { name: 'sluice/client', file: 'client.js', maxKiB: 3.9 },
   { name: 'sluice/limits', file: 'limits.js', maxKiB: 42 },
   {
     name: 'rateLimiter of sluice/built, one policy',
@@ -37,7 +37,7 @@ export const entryLimits: SizeLimit[] = [
     exports: 'createGateway, built',
     maxKiB: 57.5,
   },
-  { name: 'sluice/built/node', file: 'built/node.js', exports: 'rateLimiter', maxKiB: 41 },
+  { name: 'sluice/built/node', file: 'built/node.js', exports: 'rateLimiter', maxKiB: 41.2 },
   { name: 'sluice/built/next', file: 'built/next.js', maxKiB: 37.5 },
   { name: 'sluice/built/parser', file: 'built/parser.js', maxKiB: 16 },
   { name: 'defineConfig of sluice', file: 'index.js', exports: 'defineConfig', maxKiB: 0.2 },
@@ -56,5 +56,5 @@ export const entryLimits: SizeLimit[] = [
   { name: 'sluice/durable-objects', file: 'durable-objects.js', maxKiB: 14.2 },
   { name: 'sluice/lint', file: 'lint.js', maxKiB: 38 },
   { name: 'sluice/testing', file: 'testing.js', node: true, maxKiB: 24 },
-  { name: 'npx sluice', file: 'cli.js', node: true, maxKiB: 245 },
+  { name: 'npx sluice', file: 'cli.js', node: true, maxKiB: 225 },
 ]
