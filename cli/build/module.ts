@@ -36,7 +36,7 @@ export function expressionOf(config: Config, options: ConfigOptions): Expression
       throw new Error(`a ${typeof value} that is not in the file cannot be written`)
     if (typeof value !== 'object' || value === null) return textOf(value)
     const fields = Object.entries(value).filter(([, one]) => one !== undefined)
-    return `{ ${fields.map(([name, one]) => `${JSON.stringify(name)}: ${write(one)}`).join(', ')} }`
+    return `{ ${fields.map(([name, one]) => `${nameOf(name)}: ${write(one)}`).join(', ')} }`
   }
   const { use, store, headers: _, expect: __, accept: ___, policies, ...rest } = config
   const lean = {
@@ -57,6 +57,9 @@ const withoutAccept = <Entry extends { accept: unknown }>({ accept, ...entry }: 
 
 const textOf = (value: unknown) =>
   typeof value === 'number' || value === undefined ? String(value) : JSON.stringify(value)
+
+/** The name of a field in an expression, where `"__proto__": {}` sets the prototype. */
+const nameOf = (name: string) => (name === '__proto__' ? '["__proto__"]' : JSON.stringify(name))
 
 const isPlain = (value: unknown) =>
   Object(value) !== value ||

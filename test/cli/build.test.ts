@@ -227,6 +227,17 @@ test('A configuration without functions needs no file besides its module.', () =
   expect(text).toContain("import { built, compared } from 'sluice/built'")
 })
 
+test('A field that is named __proto__ stays a field.', () => {
+  const headers = JSON.parse('{ "__proto__": "x" }')
+  const options: ConfigOptions = {
+    refusal: { headers },
+    policies: [{ name: 'per-ip', limit: 1, window: '1m' }],
+  }
+  const made = evaluated(parse(options), options)
+  expect(JSON.stringify(made.refusal)).toBe(JSON.stringify(parse(options).refusal))
+  expect(JSON.stringify(made.refusal)).toContain('__proto__')
+})
+
 test('A value that the file does not have is an error.', () => {
   const options: ConfigOptions = { policies: [{ name: 'a', limit: 5, window: '1m', key: () => 1 }] }
   const other = { policies: [{ ...options.policies[0]!, key: () => 2 }] }
