@@ -2,7 +2,7 @@
 import type { LimitState } from '../core/base/decision.ts'
 import { doorByTerms } from '../limits/by-terms.ts'
 import type { LimitTerms } from '../limits/terms.ts'
-import { type AdapterOptions, wholeMs } from './terms.ts'
+import { type AdapterOptions, stateOf, wholeMs } from './terms.ts'
 
 export type { AdapterOptions } from './terms.ts'
 
@@ -43,12 +43,12 @@ export class SluiceStore {
   }
 
   async increment(key: string): Promise<ClientInfo> {
-    return infoOf(await this.#door.limit(this.#ready, this.prefix + key))
+    return infoOf(stateOf(await this.#door.limit(this.#ready, this.prefix + key)))
   }
 
   /** Resolves to `undefined` for a client without hits. */
   async get(key: string): Promise<ClientInfo | undefined> {
-    const info = infoOf(await this.#door.peek(this.#ready, this.prefix + key))
+    const info = infoOf(stateOf(await this.#door.peek(this.#ready, this.prefix + key)))
     return info.totalHits > 0 ? info : undefined
   }
 
@@ -66,9 +66,6 @@ export class SluiceStore {
   }
 }
 
-function infoOf({ counted: [state] }: { counted: LimitState[] }): ClientInfo {
-  return {
-    totalHits: state!.limit - state!.remaining,
-    resetTime: new Date(Date.now() + state!.resetAfterMs),
-  }
+function infoOf({ limit, remaining, resetAfterMs }: LimitState): ClientInfo {
+  return { totalHits: limit - remaining, resetTime: new Date(Date.now() + resetAfterMs) }
 }

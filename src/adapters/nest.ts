@@ -3,7 +3,7 @@ import { declaration as bans } from '../features/bans/declaration.ts'
 import { penalties } from '../features/bans/part.ts'
 import { logs } from '../features/sliding-log/part.ts'
 import { doorByTerms } from '../limits/by-terms.ts'
-import { type AdapterOptions, inSeconds, termsOf } from './terms.ts'
+import { type AdapterOptions, inSeconds, stateOf, termsOf } from './terms.ts'
 
 export type { AdapterOptions } from './terms.ts'
 
@@ -45,14 +45,14 @@ export class SluiceThrottlerStorage {
     const terms = termsOf({ limit, windowMs: ttl, blockMs: blockDuration })
     const { penalty, window, ...others } = terms
     const own = `${throttlerName}:${key}`
-    const [state] = (await this.#door.limit(terms, own)).counted
-    const { allowed, retryAfterMs, remaining, resetAfterMs, bannedForMs } = state!
+    const state = stateOf(await this.#door.limit(terms, own))
+    const { allowed, retryAfterMs, remaining, resetAfterMs, bannedForMs } = state
     // After a block the hits begin at 0. During it no hit is counted, so the reset loses none.
     if (penalty && bannedForMs === penalty.ban && penalty.ban < window) {
       await this.#door.reset({ ...others, window }, own).catch(() => {})
     }
     return {
-      totalHits: allowed ? state!.limit - remaining : state!.limit + 1,
+      totalHits: allowed ? state.limit - remaining : state.limit + 1,
       timeToExpire: inSeconds(resetAfterMs),
       isBlocked: !allowed,
       timeToBlockExpire: allowed ? 0 : inSeconds(bannedForMs ?? retryAfterMs ?? window),

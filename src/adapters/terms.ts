@@ -1,4 +1,5 @@
 /** The terms of limits of other libraries. */
+import type { LimitState } from '../core/base/decision.ts'
 import { MAX_MS } from '../core/base/duration.ts'
 import { largestQuota, MAX_ENTRIES } from '../core/base/units.ts'
 import type { LimitsOptions, LimitTerms } from '../limits/terms.ts'
@@ -41,6 +42,10 @@ export function termsOf({ limit: units, windowMs, blockMs = 0 }: ForeignTerms): 
 
 /** Rounds up, without the error of a product: 1.1 × 1000 is 1100.0000000000002. */
 export const wholeMs = (ms: number) => Math.min(Math.max(1, Math.ceil(ms - 1e-6)), MAX_MS)
+
+/** The state of a limit after a call, also if the process has counted. */
+export const stateOf = (one: { limits: LimitState[]; counted?: LimitState[] | undefined }) =>
+  (one.counted ?? one.limits)[0]!
 
 /** Waits are announced in whole seconds, so that no client returns too early. */
 export const inSeconds = (ms: number) => Math.ceil(ms / 1000)

@@ -206,7 +206,6 @@ class DecidedLimits extends Answered implements LimitDecision {
   readonly #parts: LimiterParts
   readonly #engine: Engine
   readonly #waitUntil: (promise: Promise<unknown>) => void
-  #isSettled = false
 
   constructor(
     outcome: Outcome,
@@ -222,16 +221,16 @@ class DecidedLimits extends Answered implements LimitDecision {
     this.#waitUntil = waitUntil
   }
 
-  /** The states of its limits, with those that the isolate has counted. */
-  get counted(): LimitState[] {
-    return this.#outcome.counted ?? this.limits
+  /** The states of its limits, with those that `onStoreError` has answered. Absent without one. */
+  get counted(): LimitState[] | undefined {
+    return this.#outcome.counted
   }
 
   async settle({ cost }: { cost?: number } = {}): Promise<void> {
     checkCost('settle', cost)
     const { charges } = this.#outcome
-    if (!charges || this.#isSettled) return
-    this.#isSettled = true
+    if (!charges) return
+    delete this.#outcome.charges // they are settled once
     const parts = this.#parts
     const kept: Kept = new Map()
     if (cost !== undefined) for (const limit of charges.keys()) kept.set(limit, cost)
@@ -243,6 +242,6 @@ class DecidedLimits extends Answered implements LimitDecision {
   }
 
   fields(): Record<string, string> {
-    return decisionFields(this.#outcome.decision, this.#engine.config)
+    return decisionFields(this, this.#engine.config)
   }
 }

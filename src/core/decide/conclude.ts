@@ -93,15 +93,11 @@ function answeredInPart(matches: Match[], states: StoreState[], at: number): Out
   const allowed = others.every((state) => state.allowed)
   const retryAfterMs = others.map((state) => state.retryAfterMs).reduce(longer, 0)
   const limits = allowed ? known.limits : known.limits.map(withoutTime)
-  const decision = {
-    ...known,
-    reason: 'store-error',
-    allowed,
-    fallback,
-    retryAfterMs,
-    limits,
-  } as const
-  return { ...outcome, decision, counted: limitStates(matches, states) }
+  return {
+    ...outcome,
+    decision: { ...known, reason: 'store-error', allowed, fallback, retryAfterMs, limits },
+    counted: limitStates(matches, states),
+  }
 }
 
 const withoutTime = ({ decidedAt, ...limit }: LimitState): LimitState => limit
