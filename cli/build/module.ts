@@ -100,6 +100,9 @@ export interface Source {
   needed?: string[]
 }
 
+/** A text in single quotes, as formatters write it. */
+const quoted = (text: string) => `'${text.replace(/['\\]/g, '\\$&')}'`
+
 /** The text of the module. */
 export function moduleOf({
   config,
@@ -115,12 +118,12 @@ export function moduleOf({
     ...['built', 'compared', ...needed],
     ...(text.includes('headerSet(') ? ['headerSet'] : []),
   ]
-  const source = readsOptions ? 'options' : `() => import('${from}')`
+  const source = readsOptions ? 'options' : `() => import(${quoted(from)})`
   const comparison = `compared(${fingerprintOf(options)}, ${source})`
   return `// Written by npx sluice build. Do not edit: change ${from}, and run it again.
 // @ts-nocheck
 import { ${imported.join(', ')} } from 'sluice/built'
-${readsOptions ? `import options from '${from}'\n` : ''}
+${readsOptions ? `import options from ${quoted(from)}\n` : ''}
 export { createGateway, createSluice, rateLimiter } from 'sluice/built'
 
 export default built({

@@ -14,7 +14,15 @@ import { existingApp } from './app.ts'
 import { confirm } from './confirm.ts'
 import { type Additions, hasPackage, mergePackage, readPackage } from './package-json.ts'
 import { tarballOf } from './source.ts'
-import { appFiles, gatewayFiles, IGNORED, SCRIPTS, TSCONFIG, WRANGLER } from './templates.ts'
+import {
+  appFiles,
+  gatewayFiles,
+  IGNORED,
+  SCRIPTS,
+  TSCONFIG,
+  UNBUILT,
+  WRANGLER,
+} from './templates.ts'
 import { type Existing, existingWorker } from './worker.ts'
 import { type Files, textOf, writeAll } from './write.ts'
 
@@ -53,7 +61,7 @@ export async function main(args: string[], call: Call): Promise<void> {
   await writeAll(folder, plan.files)
   for (const name of Object.keys(plan.files)) say(`Wrote ${name}`)
   for (const name of plan.kept) {
-    console.log(`Kept the script "${name}" of package.json. Sluice's is: ${SCRIPTS[name]}`)
+    console.log(`Kept the script "${name}" of package.json. Sluice's is: ${plan.scripts[name]}`)
   }
   if (plan.missing) console.log(`\n${plan.missing}`)
   const old = oldNode()
@@ -120,6 +128,8 @@ interface Plan {
   /** See `Merged`. */
   kept: string[]
   added: string[]
+  /** The scripts that package.json gets. */
+  scripts: Record<string, string>
   /** What the user must add to the own code. */
   missing: string | undefined
   steps: Step[]
@@ -162,7 +172,8 @@ async function planOf(
   if (more !== ignore) files['.gitignore'] = more
   const { kept, added } = merged
   const builds = Object.values(wanted).some((text) => text.includes('sluice.built'))
-  return { files, existing, kept, added, missing, steps, needs: !app, builds }
+  const { scripts = {} } = additions
+  return { files, existing, kept, added, scripts, missing, steps, needs: !app, builds }
 }
 
 /** The plan of a folder with a Worker, or for a Worker. */
@@ -184,7 +195,7 @@ function workerPlan(
   const additions: Additions = worker?.hasPolicies
     ? { scripts: worker.isCf ? {} : { dev: dev! }, devDependencies: ['wrangler'] }
     : {
-        scripts: worker?.isCf ? { check: check!, test: test! } : SCRIPTS,
+        scripts: worker?.isCf ? { check: check!, test: test! } : worker?.main ? UNBUILT : SCRIPTS,
         devDependencies: ['wrangler', 'vitest', ...(worker?.main ? [] : ['typescript'])],
       }
   const steps = workerSteps(inObjects, worker?.isCf ? undefined : exec).filter(

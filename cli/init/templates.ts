@@ -159,10 +159,16 @@ export const nodeConfig = (clientAddress: string): string =>
 /** What Git must not store. */
 export const IGNORED = ['node_modules/', '.dev.vars', '.env*', '.wrangler/']
 
-/** The scripts of a Worker. */
+/** The scripts of a Worker that imports the module of `sluice build`. */
 export const SCRIPTS: Record<string, string> = {
   dev: 'sluice dev',
   check: 'sluice check',
   deploy: 'sluice build && sluice check && wrangler deploy',
   test: 'vitest run',
+}
+
+/** The scripts of a Worker that imports the configuration. */
+export const UNBUILT: Record<string, string> = {
+  ...SCRIPTS,
+  deploy: 'sluice check && wrangler deploy',
 }

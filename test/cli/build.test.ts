@@ -227,6 +227,15 @@ test('A configuration without functions needs no file besides its module.', () =
   expect(text).toContain("import { built, compared } from 'sluice/built'")
 })
 
+test('The path of the configuration may have any character.', () => {
+  const options: ConfigOptions = {
+    policies: [{ name: 'a', limit: 5, window: '1m', key: () => 'x' }],
+  }
+  const from = "../it's \\ here/sluice.config.ts"
+  const text = moduleOf({ config: parse(options), options, from, fits: [] })
+  expect(text).toContain("import options from '../it\\'s \\\\ here/sluice.config.ts'")
+})
+
 test('A field that is named __proto__ stays a field.', () => {
   const headers = JSON.parse('{ "__proto__": "x" }')
   const options: ConfigOptions = {

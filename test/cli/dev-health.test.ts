@@ -40,6 +40,16 @@ test('A gateway answers health, with and without a database.', async () => {
   }
 })
 
+test('The question has an address that no client has, so that an app takes nothing from the quota of this machine.', async () => {
+  const seen: unknown[] = []
+  const url = await start(({ headers }, response) => {
+    seen.push(headers['cf-connecting-ip'])
+    response.end()
+  })
+  await answersHealth(url)
+  expect(seen).toEqual(['192.0.2.0'])
+})
+
 test('An app answers health with endpoints(), and not without.', async () => {
   expect(await answersHealth(await withApp([endpoints()]))).toBe(true)
   expect(await answersHealth(await withApp(undefined))).toBe(false)

@@ -152,6 +152,10 @@ describe('npx sluice init', () => {
     expect(stdout).toContain('  [[durable_objects.bindings]]\n  name = "SLUICE_SUBJECT"\n')
     expect(stdout).toContain('  [exports.SluiceSubject]\n  type = "durable-object"\n')
     expect(stdout).not.toContain('migrations')
+    // The lines import the configuration, so there is no module to build.
+    expect(JSON.parse((await files())['package.json']!).scripts.deploy).toBe(
+      'sluice check && wrangler deploy',
+    )
     await project.write('wrangler.jsonc', '{ "main": "src/index.ts" }')
     const printed = (await init('--store', 'durable-objects', '--force')).stdout
     expect(printed).toContain('  "durable_objects": {\n')
