@@ -182,7 +182,7 @@ export default defineConfig({
   for (const text of [
     /per-key +7 per 1h \(plans of header:x-plan: pro 70\) +sliding-window +api-key +\/api\/\*, not \/api\/health/,
     /exports +2 in flight +concurrency +ip +POST \/exports\/:id/,
-    /per-user +9 per 3600000 ms/,
+    /per-user +9 per 1h/,
     `curl -i ${run.url}/api/x -H 'x-api-key: KEY'`,
     `curl -i -X POST ${run.url}/exports/1`,
     /\/decide .*\$SLUICE_API_TOKEN.*"policy":"per-key"/,

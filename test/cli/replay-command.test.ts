@@ -106,7 +106,7 @@ describe('A replay of a real log', () => {
       ['own.log', '--html', 'out', '--anonymize', 'out'],
     ]) {
       const { code, stderr } = await replay(args)
-      expect([args, code, stderr]).toEqual([args, 1, expect.stringMatching(/^--\w+: \S+ is the /)])
+      expect([args, code, stderr]).toEqual([args, 2, expect.stringMatching(/^--\w+: \S+ is the /)])
     }
     expect(await readFile(join(project.folder, 'own.log'), 'utf8')).toBe(apache)
   })

@@ -70,7 +70,7 @@ describe('the address on the command line', () => {
     [['http://127.0.0.1', '--path', '/x#y'], '--path: expected a path like /api/things'],
   ])('The arguments %j are a mistake that is explained.', async (args, text) => {
     const { code, stderr } = await run(...args)
-    expect(code).toBe(1)
+    expect(code).toBe(2)
     expect(stderr).toContain(text)
   })
 })

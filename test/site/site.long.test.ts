@@ -129,7 +129,7 @@ test('The site has an index and Markdown of each page for programs, and a sitema
   expect(text('robots.txt')).toContain(`Sitemap: ${SITE}/sitemap.xml`)
   expect(text('sitemap.xml')).toContain(`<loc>${SITE}/docs/guides/throttle-logins</loc>`)
   const page = text('docs/guides/throttle-logins.html')
-  expect(page).toContain('<meta name="description" content="This guide limits how often')
+  expect(page).toContain('<meta name="description" content="Limit how often one client')
   expect(page).toContain(`<meta property="og:image" content="${SITE}/card.png">`)
 })
 

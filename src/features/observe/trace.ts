@@ -3,7 +3,7 @@ import type { DecidedBy, DecisionFact } from '../../core/decide/observer.ts'
 import type { DecisionOutcome } from './event.ts'
 
 /** What spans of both have. */
-interface Span {
+interface ActiveSpan {
   setAttributes(attributes: Record<string, string | number>): unknown
   spanContext?(): { traceId: string }
 }
@@ -21,7 +21,7 @@ interface Globals {
 
 /** The context of an invocation of a Worker, or Hono's, whose `executionCtx` throws outside of Workers. */
 interface Invocation {
-  tracing?: { getActiveSpan?(): (Span & { isTraced: boolean }) | undefined }
+  tracing?: { getActiveSpan?(): (ActiveSpan & { isTraced: boolean }) | undefined }
   readonly executionCtx?: Invocation
 }
 
@@ -40,10 +40,10 @@ export function mark(
 }
 
 /** The active span; `undefined` without one, and if the request is not sampled. */
-function spanOf({ context }: Pick<DecisionFact, 'context'>): Span | undefined {
+function spanOf({ context }: Pick<DecisionFact, 'context'>): ActiveSpan | undefined {
   const active = (globalThis as Globals)[API]?.context?.active().getValue(SPAN)
   if (active)
-    return (active as { isRecording(): boolean }).isRecording() ? (active as Span) : undefined
+    return (active as { isRecording(): boolean }).isRecording() ? (active as ActiveSpan) : undefined
   const { tracing, executionCtx } = Object(context) as Invocation
   const span = (tracing ?? executionCtx?.tracing)?.getActiveSpan?.()
   return span?.isTraced ? span : undefined

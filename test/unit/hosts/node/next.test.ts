@@ -64,8 +64,8 @@ test('A response of the own function keeps its cookies.', async () => {
 test('The work after a response is handed to waitUntil.', async () => {
   work.length = 0
   const proxy = rateLimitProxy(configOf({ clientAddress, policies: [policy] }))
-  // The second request joins a batch, which is sent after this turn.
-  await Promise.all([proxy(from('192.0.2.1'), event), proxy(from('192.0.2.1'), event)])
+  // The first request of a millisecond is sent at once, and the others join a batch.
+  await Promise.all(Array.from({ length: 50 }, () => proxy(from('192.0.2.1'), event)))
   expect(work.length).toBeGreaterThan(0)
   await Promise.all(work)
 })
