@@ -69,7 +69,7 @@ const plain = (output: string) =>
     .replace(/in \d+ ms/, 'in 1 ms')
     .replace(/within [\d.]+ s/, 'within 0.1 s')
     // A framework redirects from some spellings.
-    .replace(/^(✓ per-ip .*? was refused); the same as .*?(; Retry-After)/m, '$1$2')
+    .replace(/^([✓~] per-ip .*? was refused); the same as .*?(; Retry-After)/m, '$1$2')
     .replace(/Retry-After 3\d{3} s/g, 'Retry-After 3600 s')
 
 const AT_MADE_UP =
@@ -190,7 +190,7 @@ const expectation = "expect: { request: { path: '/login', method: 'POST' }, atMo
 
 test('sluice verify of the Worker of sluice dev prints what the guide shows.', async () => {
   const config = read('sluice.config.ts')
-    .replace('./src/core/config/parse.ts', 'sluice')
+    .replace('./src/core/config/define.ts', 'sluice')
     .replace('policies:', `deadline: '10s',\n  ${expectation}\n  policies:`)
   const project = await createConsumer({ files: { '.dev.vars': `SLUICE_VERIFY_TOKEN=${TOKEN}\n` } })
   await project.run('sluice', 'init', '--no-install')
