@@ -32,7 +32,7 @@ export class SluiceStore {
   /** @throws {ConfigError} if an option is invalid */
   constructor({ prefix = 'express:', ...options }: SluiceStoreOptions = {}) {
     this.prefix = prefix
-    this.#door = doorByTerms('express-rate-limit', options, [], [])
+    this.#door = doorByTerms('express-rate-limit', options)
   }
 
   /** Called by express-rate-limit. */

@@ -49,7 +49,11 @@ export interface Compared {
 const isPlain = (value: object) =>
   [Object.prototype, Array.prototype, null].includes(Object.getPrototypeOf(value))
 
-/** What a configuration is known by: its values, and the names of its features. Functions and objects of a class are equal. @internal */
+/**
+ * A hash of the values of a configuration and of the names of its features. It is the same with other functions, and with other objects of
+ * a class.
+ * @internal
+ */
 export const fingerprintOf = (options: object): number =>
   fnv1a(
     JSON.stringify(options, (name, value) => {

@@ -13,15 +13,15 @@ const MAX_TERMS = 1_000
 
 /**
  * @param name names the counters in the store
- * @param fields those that the terms have besides those of the core
- * @param lua the parts of the script that the terms need
+ * @param fields those that the terms have besides those of the core. Defaults to none
+ * @param lua the parts of the script that the terms need. Defaults to none
  * @throws {ConfigError} immediately, if an option is invalid
  */
 export function doorByTerms(
   name: string,
   { env, ...options }: LimitsOptions,
-  fields: readonly FeatureFields[],
-  lua: readonly ScriptPart[],
+  fields: readonly FeatureFields[] = [],
+  lua: readonly ScriptPart[] = [],
 ): Door<LimitTerms> {
   const parse = (terms: Record<string, LimitTerms>) => parseLimits(terms, options, fields)
   const known = new Recent<Policy>(MAX_TERMS)

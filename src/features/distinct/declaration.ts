@@ -1,4 +1,4 @@
-/** What distinct adds to a configuration. */
+/** The fields and checks that the feature distinct adds to configurations. */
 import type { FeatureFields } from '../../core/config/feature.ts'
 import { checkPolicies } from './check.ts'
 

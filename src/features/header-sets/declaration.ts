@@ -1,4 +1,4 @@
-/** What headerSets adds to a configuration. */
+/** The fields and checks that the feature headerSets adds to configurations. */
 import type { FeatureFields } from '../../core/config/feature.ts'
 import { settings } from './fields.ts'
 

@@ -137,13 +137,14 @@ export function createObserver(
     const now = clock()
     const total = counters.total(now)
     const slots = counters.slots(now)
+    const state = health()
     return {
       v: 1,
       now,
       total,
       slots,
-      circuit: health().openSince === undefined ? 'closed' : 'open',
-      ...health(),
+      circuit: state.openSince === undefined ? 'closed' : 'open',
+      ...state,
       lastMinute: lastMinuteOf({ now, slots }),
       fallbacks: fallbacksIn(total.series),
       dropped: { ...reports.dropped(), ...(nearLimit && { webhook: nearLimit.dropped() }) },

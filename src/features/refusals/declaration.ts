@@ -1,4 +1,4 @@
-/** What refusals adds to a configuration. */
+/** The fields and checks that the feature refusals adds to configurations. */
 import type { FeatureFields } from '../../core/config/feature.ts'
 import { checkRefusals } from './check.ts'
 

@@ -1,4 +1,4 @@
-/** What slidingLog adds to a configuration. */
+/** The fields and checks that the feature slidingLog adds to configurations. */
 import { checkEntries } from '../../core/config/check-entries.ts'
 import type { FeatureFields } from '../../core/config/feature.ts'
 

@@ -1,4 +1,4 @@
-/** What turns adds to a configuration. */
+/** The fields and checks that the feature turns adds to configurations. */
 import type { FeatureFields } from '../../core/config/feature.ts'
 import { fields } from './fields.ts'
 
