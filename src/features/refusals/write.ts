@@ -22,12 +22,11 @@ export async function write(
   const status =
     (error?.isAnswer === false && own.status === 200 ? undefined : own.status) ?? standard.status
   const values = valuesOf(refused, status)
-  const headers = new Headers(
-    Object.entries(own.headers ?? {}).map(([name, text]): [string, string] => [
-      name,
-      fill(text, values).replace(/[^ -~]/g, ' '), // so that no value ends the field
-    ]),
-  )
+  const headers = new Headers()
+  for (const [name, text] of Object.entries(own.headers ?? {})) {
+    const value = fill(text, values)
+    if (value !== undefined) headers.set(name, value.replace(/[^ -~]/g, ' ')) // so that no value ends the field
+  }
   const send = (body: string, type: string) => {
     headers.set('Content-Type', type)
     return new Response(body, { status, headers })
@@ -41,11 +40,10 @@ export async function write(
   const accept = request.headers.get('accept') ?? '*/*'
   const kind = preferred(accept, isForAll ? given : ['json', 'html'])
   const template = bodies[kind]
-  if (template !== undefined) {
-    return send(filled(kind, template, values), `${mediaTypes[kind]};charset=utf-8`)
-  }
+  const body = template === undefined ? undefined : filled(kind, template, values)
+  if (body !== undefined) return send(body, `${mediaTypes[kind]};charset=utf-8`)
   const type = standard.headers.get('Content-Type')!
-  if (kind === 'json') return send(JSON.stringify({ ...(await standard.json()), status }), type)
+  if (kind !== 'html') return send(JSON.stringify({ ...(await standard.json()), status }), type)
   const page = await pageOf(standard)
   headers.set('Content-Security-Policy', page.headers.get('Content-Security-Policy')!)
   return send(await page.text(), page.headers.get('Content-Type')!)
@@ -64,16 +62,23 @@ function valuesOf({ decision, limit, standard }: Refused, status: number): Value
   }
 }
 
-const fill = (template: string, values: Values, escaped = (text: string) => text) =>
-  template.replace(PLACEHOLDER, (_, name) => escaped(String(values[name] ?? '')))
+/** Returns nothing for a text with a placeholder that has no value: "Wait  s." says less than the default. */
+function fill(template: string, values: Values, escaped = (text: string) => text) {
+  let isComplete = true
+  const text = template.replace(PLACEHOLDER, (_, name) => {
+    isComplete &&= values[name] !== undefined
+    return escaped(String(values[name]))
+  })
+  return isComplete ? text : undefined
+}
 
-function filled(kind: BodyKind, template: unknown, values: Values): string {
+function filled(kind: BodyKind, template: unknown, values: Values): string | undefined {
   if (kind !== 'json') {
     return fill(template as string, values, kind === 'html' ? escapeHtml : undefined)
   }
   return JSON.stringify(template, (_, text) => {
     if (typeof text !== 'string') return text
     const [match] = text.matchAll(PLACEHOLDER)
-    return match?.[0] === text ? (values[match[1]!] ?? null) : fill(text, values)
+    return (match?.[0] === text ? values[match[1]!] : fill(text, values)) ?? null
   })
 }

@@ -93,7 +93,10 @@ const fields = () => ({
   ),
 })
 
-/** The response to a refused request, written by `refusals`. Its texts may contain placeholders such as `{{limit}}` and `{{retryAfter}}`. */
+/**
+ * The response to a refused request, written by `refusals`. Its texts may contain placeholders such as `{{limit}}` and `{{retryAfter}}`.
+ * A text with a placeholder that has no value, as in a refusal by `deny`, is not sent: the default is.
+ */
 export interface RefusalOptions extends Input<ReturnType<typeof fields>>, Named {}
 
 export const refusalFields = named<RefusalOptions>()(

@@ -150,7 +150,7 @@ describe('the body of a refusal', () => {
     const response = await refused(never, { all: { body: { json } } })
     expect(await response.json()).toEqual({
       list: [10, 'a', 'at 10 of a', 7, null, true],
-      unknown: [null, '[]'],
+      unknown: [null, null],
       '{{limit}}': '',
     })
   })
@@ -162,8 +162,31 @@ describe('the body of a refusal', () => {
     const other = limitOf('b', 1_000, { limit: 7, remaining: 3, cost: 9, windowMs: 1_000 })
     const response = await refused(limited(other, limitOf('a', 4_200)), { all })
     expect(await response.text()).toBe('10 1 5 60 2 a limited 429')
-    expect(await (await refused(denied('office'), { all })).text()).toBe('     office denied 403')
   })
+
+  test.each(['limit', 'remaining', 'retryAfter', 'window', 'cost'])(
+    'A text or a field with {{%s}} is not sent where it has no value: the client gets the default.',
+    async (name) => {
+      const says = `{{policy}}: {{${name}}}`
+      const headers = { 'X-Wait': says, 'X-Policy': '{{policy}}' }
+      const all = { body: { text: says, html: says }, headers }
+      const texts: (string | null)[] = []
+      for (const accept of ['text/plain', HTML]) {
+        const known = await refused(once, { all, accept })
+        expect(await known.text()).toBe(known.headers.get('x-wait'))
+        const unknown = await refused(denied('office'), { all, accept })
+        expect(unknown.headers.has('x-wait')).toBe(false)
+        expect(unknown.headers.get('x-policy')).toBe('office')
+        texts.push(unknown.headers.get('content-type'), await unknown.text())
+      }
+      expect(texts).toEqual([
+        'application/problem+json',
+        expect.stringContaining('"title":"Forbidden"'),
+        'text/html;charset=utf-8',
+        expect.stringContaining('<h1>Forbidden</h1>'),
+      ])
+    },
+  )
 })
 
 describe('the default', () => {
