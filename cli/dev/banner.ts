@@ -1,12 +1,12 @@
 import type { Description, Try } from './describe.ts'
 
-/**
- * Formats rows as aligned, indented columns.
- * @param widest a longer cell moves the rest of its own row, and not the columns of all rows
- */
-export function table(rows: string[][], widest = Number.POSITIVE_INFINITY): string {
+/** The width of a terminal that no address and no command has to be wrapped in. */
+const WIDTH = 80
+
+/** Formats rows as aligned, indented columns. */
+export function table(rows: string[][]): string {
   const widths = (rows[0] ?? []).map((_, column) =>
-    Math.max(...rows.map((row) => row[column]!.length).filter((length) => length <= widest)),
+    Math.max(...rows.map((row) => row[column]!.length)),
   )
   return rows
     .map((row) =>
@@ -15,13 +15,26 @@ export function table(rows: string[][], widest = Number.POSITIVE_INFINITY): stri
     .join('\n')
 }
 
+/** The parts that run: name, address, and what it is. An address is alone on its line, so that a terminal can open or copy it as a whole. */
+export const addresses = (parts: string[][]): string =>
+  parts.map(([name, address, about]) => `  ${name}: ${about}\n    ${address}`).join('\n')
+
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
 
-/** The options and the address of curl for a request. */
-function optionsOf({ method, headers, body }: Try, address: string): string {
-  const fields = headers.map((field) => ` -H ${quoted(field)}`).join('')
-  const verb = method === 'GET' ? '' : method === 'HEAD' ? ' -I' : ` -X ${method}`
-  return `${verb} ${address}${fields}${body ? ` -d ${quoted(JSON.stringify(body))}` : ''}`
+/** A command in lines that fit. Its parts stay whole. */
+function folded(parts: string[]): string {
+  const line = parts.join(' ')
+  return line.length + 2 <= WIDTH ? line : parts.join(' \\\n    ')
+}
+
+/** A command of curl for a request. */
+function curl(first: string, { method, headers, body }: Try, address: string): string {
+  const verb = method === 'GET' ? '' : method === 'HEAD' ? '-I ' : `-X ${method} `
+  return folded([
+    `curl ${first} ${verb}${address}`,
+    ...headers.map((field) => `-H ${quoted(field)}`),
+    ...(body ? [`-d ${quoted(JSON.stringify(body))}`] : []),
+  ])
 }
 
 const aboutOf = (text: string, { needs }: Try) =>
@@ -31,7 +44,7 @@ function curlOf(request: Try, url: string): [string, string] {
   const address = url + request.path
   const isPlain = /^[\w:/.%~-]*$/.test(address)
   return [
-    `curl -i${optionsOf(request, isPlain ? address : quoted(address))}`,
+    curl('-i', request, isPlain ? address : quoted(address)),
     aboutOf(request.policy, request),
   ]
 }
@@ -47,13 +60,17 @@ export function tries(
     const { request, count } = flood
     const target = `${url}${request.path}${request.path.includes('?') ? '&' : '?'}[1-${count}]`
     commands.push([
-      `curl -s -o /dev/null -w '%{http_code} '${optionsOf(request, quoted(target))}`,
+      curl("-s -o /dev/null -w '%{http_code} '", request, quoted(target)),
       aboutOf('sends requests until the limit refuses them with 429', request),
     ])
   }
   if (ask) {
     const call = (path: string, token: string, body: object) =>
-      `curl ${url}/_sluice/v1/${path} -H "Authorization: Bearer ${token}" -d ${quoted(JSON.stringify(body))}`
+      folded([
+        `curl ${url}/_sluice/v1/${path}`,
+        `-H "Authorization: Bearer ${token}"`,
+        `-d ${quoted(JSON.stringify(body))}`,
+      ])
     commands.push(
       [call('decide', tokens.api, ask), 'asks the decision API for a decision'],
       [

@@ -12,7 +12,7 @@ import { type MoreBindings, moreBindings } from '../project/bindings.ts'
 import { needNode, needPosix } from '../project/node.ts'
 import { installWrangler, wranglerIn } from '../project/tools.ts'
 import { noFile, type WranglerConfig, wranglerFile } from '../project/wrangler-config.ts'
-import { table, tries } from './banner.ts'
+import { addresses, table, tries } from './banner.ts'
 import type { Program } from './children.ts'
 import { type Description, POLICY_COLUMNS } from './describe.ts'
 import { answersHealth } from './health.ts'
@@ -26,9 +26,6 @@ import { WORKER_NAME } from './workerd.ts'
 const API_TOKEN = 'dev-api-token-0000'
 const OPERATE_TOKEN = 'dev-operate-token-0000'
 const PROXY_TOKEN = 'dev-proxy-token-0000'
-
-/** The address of the dashboard is longer, since it has a token. */
-const WIDEST = 40
 
 const undo: (() => unknown)[] = []
 let stopping = false
@@ -264,7 +261,7 @@ async function start({
         token: () => operateToken,
         ...(configured && { findings: () => ({ file: 'sluice.config.ts', list: findings }) }),
       })
-    : 'the Worker answers no paths under /_sluice/'
+    : "write use: [endpoints()], with endpoints from 'sluice/features'"
   const parts = [
     [
       'Worker',
@@ -276,7 +273,7 @@ async function start({
       dashboard,
       hasEndpoints
         ? 'shows live what the Worker admits and refuses'
-        : "write use: [endpoints()], with endpoints from 'sluice/features'",
+        : 'the Worker answers no paths under /_sluice/',
     ],
     ...(database?.rows ?? [
       ['Objects', 'SluiceSubject', 'a Durable Object counts for each client'],
@@ -300,7 +297,7 @@ async function start({
   say(`
 Sluice is running.
 
-${table(parts, WIDEST)}
+${addresses(parts)}
 
 ${configured ? policiesText(description) : 'There is no sluice.config.ts: the Worker contains its policies.'}
 

@@ -48,7 +48,7 @@ beforeAll(async () => {
   await project.write('src/worker.ts', WORKER)
   run = await project.dev()
   worker = run.url
-  address = /Dashboard +(http:\S+)/.exec(run.output())![1]!
+  address = /Dashboard: .*\s+(http:\S+)/.exec(run.output())![1]!
   browser = await launchBrowser()
   const opened = await openPage(browser, address)
   page = opened.page

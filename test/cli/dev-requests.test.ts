@@ -8,14 +8,14 @@ import type { ConfigOptions, KeySource, PolicyOptions } from '../../src/core/con
 import { bodies } from '../../src/features/bodies/index.ts'
 import { jwt } from '../../src/features/jwt/index.ts'
 import { createMatcher } from '../support/create-matcher.ts'
-import { parseCurl } from '../support/curl.ts'
+import { parseCurl, unfolded } from '../support/curl.ts'
 
 const URL_OF_DEV = 'http://127.0.0.1:8787'
 const TOKENS = { api: 'api', operate: 'operate' }
 
 /** The commands for the policies, and the comment of each. */
 function printed(options: ConfigOptions): [command: string, about: string][] {
-  const text = tries({ ...describe(options), ask: undefined }, URL_OF_DEV, TOKENS)
+  const text = unfolded(tries({ ...describe(options), ask: undefined }, URL_OF_DEV, TOKENS))
   const pairs = [...text.matchAll(/^ {2}# (.*)\n {2}(curl .*)$/gm)]
   return pairs.map(([, about, command]) => [command!, about!])
 }

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Echo, startOrigin } from '../../cli/dev/origin.ts'
 import type { Series } from '../../src/features/observe/index.ts'
 import { type CliProject, cliProject } from '../support/cli-project.ts'
+import { unfolded } from '../support/curl.ts'
 import { openSession } from '../support/dashboard-session.ts'
 import { crash, processes, waitUntilEnded } from '../support/npm-start.ts'
 import { startStack } from '../support/stack.ts'
@@ -79,7 +80,7 @@ describe('npx sluice dev without settings', () => {
   })
 
   test('Its dashboard has the counts of the requests that were sent.', async () => {
-    const [, address = ''] = /Dashboard +(http:\S+)/.exec(run.output())!
+    const [, address = ''] = /Dashboard: .*\s+(http:\S+)/.exec(run.output())!
     const headers = { Cookie: await openSession({ address }) }
     const dashboard = new URL(address).origin
     expect(await (await fetch(dashboard)).text()).toContain('<title>')
@@ -178,7 +179,7 @@ export default defineConfig({
     status('/_sluice/v1/decide', { authorization: `Bearer ${token}` }, { method: 'POST', body })
   expect(await decide('a-token-of-dev-vars')).toBe(200)
   expect(await decide('dev-api-token-0000')).toBe(401)
-  const banner = run.output()
+  const banner = unfolded(run.output())
   for (const text of [
     /per-key +7 per 1h \(plans of header:x-plan: pro 70\) +sliding-window +api-key +\/api\/\*, not \/api\/health/,
     /exports +2 in flight +concurrency +ip +POST \/exports\/:id/,

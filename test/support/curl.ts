@@ -25,8 +25,11 @@ function expand(url: string): string[] {
   return Array.from({ length: count }, (_, index) => `${before}${Number(first) + index}${after}`)
 }
 
+/** Joins the lines of a command that ends its lines with a backslash. */
+export const unfolded = (text: string): string => text.replace(/ *\\\n */g, ' ')
+
 export function parseCurl(command: string): CurlCommand {
-  const [program, ...args] = parseArguments(command.replace(/\\\n/g, ' ').replace(/\s+#\s.*$/s, ''))
+  const [program, ...args] = parseArguments(unfolded(command).replace(/\s+#\s.*$/s, ''))
   if (program !== 'curl') throw new Error(`expected a curl command, got ${command}`)
   const parsed: CurlCommand = {
     ...{ urls: [], method: '', headers: {}, body: undefined },

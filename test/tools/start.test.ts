@@ -24,7 +24,7 @@ test('npm start runs the Worker, its dashboard counts without observe() in the c
   for (const word of ['Redis', 'Bridge', 'Origin', 'Worker', 'per-ip', `curl -i ${run.url}/`]) {
     expect(run.output()).toContain(word)
   }
-  const [, address = ''] = /Dashboard +(http:\S+)/.exec(run.output())!
+  const [, address = ''] = /Dashboard: .*\s+(http:\S+)/.exec(run.output())!
   const headers = { Cookie: await openSession({ address }) }
   const { total } = await (
     await fetch(`${new URL(address).origin}/_sluice/v1/stats`, { headers })
