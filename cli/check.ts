@@ -10,6 +10,7 @@ import {
   type Check,
   type CheckResult,
   type Details,
+  ofValid,
   runChecks,
 } from './check/run.ts'
 import { readOptions, UsageError } from './options.ts'
@@ -59,9 +60,9 @@ export async function main(args: string[], call: Call): Promise<void> {
   const results: CheckResult[] = []
   const checks: Check[] = [
     ['policies', () => checkPolicies(options.config, wrangler, details, host, findings)],
-    ...(options.policies ? [] : bindingChecks(options.config, wrangler, details)),
+    ...(options.policies ? [] : bindingChecks(options.config, wrangler, host, details)),
     ...(!options.policies && usesBuilt(options.config, host)
-      ? [['build', () => staleness(options.config, host)] satisfies Check]
+      ? [['build', ofValid(options.config, host, () => staleness(options.config, host))] as Check]
       : []),
   ]
   const isJson = format === 'json'

@@ -61,6 +61,11 @@ export const commands: Command[] = [
     run: async (args, call) => (await import('./docs.ts')).help(args, call),
   },
   {
+    name: 'completion',
+    about: 'print a script that completes commands and options in a shell',
+    run: async (args, call) => (await import('./completion.ts')).main(args, call),
+  },
+  {
     name: 'bridge',
     about: "serve Upstash's REST API from any Redis",
     run: async (args, { title, onUsageError }) =>

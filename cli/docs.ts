@@ -1,8 +1,8 @@
 /** `sluice docs` and `sluice help`: the documentation in the package, as Markdown. */
 import { readdir, readFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import type { Call } from './call.ts'
-import { readArguments } from './options.ts'
+import { meantBy, readArguments } from './options.ts'
 
 const docsUsage = (title: string) => `Prints the documentation of this version as Markdown.
 
@@ -25,7 +25,13 @@ export async function main(args: string[], call: Call): Promise<void> {
   const text = found && (anchor ? sectionOf(found[1], anchor) : found[1])
   if (!text) {
     const what = found ? `section "${anchor}" on the page ${found[0]}` : `page "${name}"`
-    throw new Error(`There is no ${what}. To list the pages: npx sluice docs`)
+    const meant = found
+      ? meantBy(anchor!, anchorsOf(found[1]))
+      : meantBy(
+          wanted,
+          [...pages.keys()].flatMap((path) => [path, basename(path)]),
+        )
+    throw new Error(`There is no ${what}${meant} To list the pages: npx sluice docs`)
   }
   // The pages for contributors are in the repository only.
   console.log(plain(wanted === 'README' ? text.split('\n## Contribute')[0]! : text))
@@ -59,10 +65,13 @@ export async function help(args: string[], call: Call): Promise<void> {
   const found = sections(FIRST)
   const [text] = found.length > 0 ? [found.join('\n\n')] : sections([...pages.keys()])
   if (text) return console.log(text)
+  const known = FIRST.flatMap((path) => anchorsOf(pages.get(path) ?? '')).map(withoutPrefix)
   throw new Error(
-    `The documentation has no section "${name}". To list the pages: npx sluice docs. To search: grep -r ${JSON.stringify(name)} ${folderOf(call.file)}`,
+    `The documentation has no section "${name}"${meantBy(name, known)} To list the pages: npx sluice docs. To search: grep -r ${JSON.stringify(name)} ${folderOf(call.file)}`,
   )
 }
+
+const withoutPrefix = (anchor: string) => anchor.replace(/^(policy|npx-sluice)-/, '')
 
 /** The pages that list names. A name may be on several of them. */
 const FIRST = ['linter', 'log-events', 'configuration', 'policies', 'cli'].map(
@@ -109,6 +118,10 @@ function sectionOf(text: string, anchor: string): string | undefined {
   const next = headings.slice(own + 1).find(([, other]) => other <= level)
   return lines.slice(start, next?.[0]).join('\n').trimEnd()
 }
+
+/** The anchors of a page: those of its headings, and those that it names. */
+const anchorsOf = (text: string) =>
+  [...text.matchAll(/^##+ (.+)|<a id="([^"]+)">/gm)].map(([, title, id]) => id ?? slugOf(title!))
 
 /** The anchor of a heading, as GitHub names it. */
 const slugOf = (title: string) =>

@@ -1,5 +1,7 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
+import { nearest } from '../src/lint/nearest.ts'
 import type { Call } from './call.ts'
+import type { Command } from './commands.ts'
 
 type Options = NonNullable<ParseArgsConfig['options']>
 type Mistakes = Pick<Call, 'onUsageError'>
@@ -45,5 +47,26 @@ export const readScriptOptions = <Own extends Options>(options: Own, usage: stri
       process.exitCode = 1
     },
   })
+
+/** The options that the help of a command lists. */
+export async function optionsOf({ name, run }: Command): Promise<string[]> {
+  const { log } = console
+  let help = ''
+  console.log = (text) => {
+    help += text
+  }
+  try {
+    await run(['--help'], { title: `npx sluice ${name}`, file: '', onUsageError() {} })
+  } finally {
+    console.log = log
+  }
+  return [...help.matchAll(/^ {2}(--[a-z-]+)/gm)].map(([, option]) => option!)
+}
+
+/** The end of a sentence about an unknown name: a name that was probably meant, if there is one. */
+export function meantBy(written: string, known: string[]): string {
+  const meant = nearest(written, known)
+  return meant ? `; did you mean ${meant}?` : '.'
+}
 
 const HELP = { help: { type: 'boolean', short: 'h' } } as const

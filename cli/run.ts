@@ -1,8 +1,7 @@
 import manifest from '../package.json' with { type: 'json' }
-import { nearest } from '../src/lint/nearest.ts'
-import { type Command, commands } from './commands.ts'
+import { commands } from './commands.ts'
 import { PROCESS, processes } from './dev/children.ts'
-import { UsageError } from './options.ts'
+import { meantBy, optionsOf, UsageError } from './options.ts'
 import { paint } from './paint.ts'
 
 const USAGE = `An edge rate limiter: policies on Cloudflare Workers and other runtimes,
@@ -10,7 +9,7 @@ counters in Redis.
 
   npx sluice <command> [options]
 
-${commands.map(({ name, about }) => `  ${name.padEnd(9)}  ${about}`).join('\n')}
+${commands.map(({ name, about }) => `  ${name.padEnd(10)}  ${about}`).join('\n')}
 
   --version  print the version
   --help     show this text; after a command, show its options
@@ -57,26 +56,6 @@ export async function run([name, ...args]: string[], file: string): Promise<void
 }
 
 const names = commands.map((one) => one.name)
-
-function meantBy(written: string, known: string[]): string {
-  const meant = nearest(written, known)
-  return meant ? `; did you mean ${meant}?` : '.'
-}
-
-/** The options that the help of a command lists. */
-export async function optionsOf({ name, run }: Command): Promise<string[]> {
-  const { log } = console
-  let help = ''
-  console.log = (text) => {
-    help += text
-  }
-  try {
-    await run(['--help'], { title: `npx sluice ${name}`, file: '', onUsageError() {} })
-  } finally {
-    console.log = log
-  }
-  return [...help.matchAll(/^ {2}(--[a-z-]+)/gm)].map(([, option]) => option!)
-}
 
 function mistake(message: string, code: 1 | 2): void {
   console.error(paint('red', message, process.stderr))

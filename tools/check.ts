@@ -64,7 +64,12 @@ const all: Check[] = [
   ['lint and format', () => run('biome', 'check')],
   policies,
   // With `--config` the matching wrangler.toml is not known.
-  ...bindingChecks(join(root, 'sluice.config.ts'), join(root, 'wrangler.toml'), details),
+  ...bindingChecks(
+    join(root, 'sluice.config.ts'),
+    join(root, 'wrangler.toml'),
+    hosts.gateway,
+    details,
+  ),
   ['imports', async () => (await checkImports(root)).join('\n') || undefined],
   ['bundle', checkBundle],
 ]

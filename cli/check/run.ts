@@ -1,4 +1,5 @@
 import { say } from '../paint.ts'
+import type { Host } from '../project/hosts.ts'
 import { loadConfig } from '../project/load-config.ts'
 import { describeNamespace } from './namespace.ts'
 import { objectProblems } from './objects.ts'
@@ -20,32 +21,45 @@ export interface CheckResult {
 /** Additional information to print when a check succeeds, by the name of the check: a few words, and perhaps further lines. */
 export type Details = Record<string, string>
 
+/** A check of a configuration that its host can run. The check of the policies reports any other. */
+export const ofValid =
+  (file: string, { parse }: Host, run: (config: unknown) => unknown): Check[1] =>
+  async () => {
+    const load = async () => {
+      const config = await loadConfig(file)
+      parse(config)
+      return config
+    }
+    const config = await load().catch(() => undefined)
+    return config ? run(config) : UNREAD
+  }
+
 /**
  * The checks of a configuration together with the configuration of wrangler: the bindings of the shield and of Durable Objects, and the
- * namespace. The check of the policies reports a configuration that does not load.
+ * namespace.
  */
-export function bindingChecks(file: string, wrangler: string, details: Details): Check[] {
-  const load = () => loadConfig(file).catch(() => undefined)
+export function bindingChecks(
+  file: string,
+  wrangler: string,
+  host: Host,
+  details: Details,
+): Check[] {
   return [
     [
       'bindings',
-      async () => {
-        const config = await load()
-        if (!config) return UNREAD
+      ofValid(file, host, async (config) => {
         const problems = [
           ...(await shieldMismatches(config, wrangler)),
           ...(await objectProblems(config, wrangler)),
         ]
         return problems.join('\n')
-      },
+      }),
     ],
     [
       'namespace',
-      async () => {
-        const config = await load()
-        if (!config) return UNREAD
+      ofValid(file, host, async (config) => {
         details.namespace = await describeNamespace(config, wrangler)
-      },
+      }),
     ],
   ]
 }

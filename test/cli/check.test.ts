@@ -153,6 +153,25 @@ ${BY_DEFAULT}`,
     )
   })
 
+  test('A problem of the configuration is reported once, and not by each check that needs it.', async () => {
+    const file = await write('invalid', "export default { policies: [{ name: 'a', limit: 0 }] }")
+    const built = join(configs.folder, 'sluice.built.ts')
+    await writeFile(built, '')
+    try {
+      const { code, stdout } = await sluice(['check', '--config', file])
+      expect(code).toBe(1)
+      expect(stdout.match(/^. \w+/gm)).toEqual([
+        '✗ policies',
+        '– bindings',
+        '– namespace',
+        '– build',
+      ])
+      expect(stdout.match(/expected a whole number/g)).toHaveLength(1)
+    } finally {
+      await rm(built)
+    }
+  })
+
   test('A terminal shows marks, codes and hints in colours, unless NO_COLOR is set.', async () => {
     const file = await write('colours', "export default { origin: 'zone', policies: [] }")
     const args = ['check', '--policies', '--config', file]

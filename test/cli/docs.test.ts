@@ -69,6 +69,20 @@ test.each([
 })
 
 test.each([
+  [['docs', 'trotle-logins'], 'page "trotle-logins"; did you mean throttle-logins?'],
+  [['docs', 'guide/throttle-logins'], '; did you mean guides/throttle-logins?'],
+  [['docs', 'configuration#shild'], 'reference/configuration; did you mean shield?'],
+  [['help', 'login-fail-open'], 'section "login-fail-open"; did you mean login-fails-open?'],
+  [['help', 'onStoreErrors'], '; did you mean onStoreError?'],
+  [['help', 'store-eror'], '; did you mean store-error?'],
+  [['help', 'verfy'], '; did you mean verify?'],
+])('%j is an error that names what was probably meant.', async (args, meant) => {
+  const { code, stdout, stderr } = await sluice(args)
+  expect([code, stdout]).toEqual([1, ''])
+  expect(stderr).toContain(`${meant} To list the pages: npx sluice docs`)
+})
+
+test.each([
   [['docs', 'build', 'deploy'], 'Expected one page. To list all options: npx sluice docs --help\n'],
   [['help', 'wait', 'time'], 'Expected one name. To list all options: npx sluice help --help\n'],
   [['help', ''], 'Expected one name. To list all options: npx sluice help --help\n'],

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { commands } from '../../cli/commands.ts'
-import { optionsOf } from '../../cli/run.ts'
+import { optionsOf } from '../../cli/options.ts'
 import manifest from '../../package.json' with { type: 'json' }
 import { type CliProject, cliProject } from '../support/cli-project.ts'
 import { run, sluice } from '../support/dev-command.ts'
