@@ -1,10 +1,10 @@
 /** The built site in a real browser. */
-import type { Browser } from 'puppeteer-core'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import type { Browser, Page } from 'puppeteer-core'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { SITE } from '../../tools/site/addresses.ts'
 import { buildSite, builtFiles } from '../../tools/site/build.ts'
 import { brokenLinks, MAX_FIRST_PAGE } from '../../tools/site/check.ts'
-import type { SiteFiles } from '../../tools/site/pages.ts'
+import { addressOf, pagePaths, type SiteFiles } from '../../tools/site/pages.ts'
 import { type ServedSite, serveSite } from '../../tools/site/serve.ts'
 import { launchBrowser, openPage, textOf, violationsOf, waitUntil } from '../support/browser.ts'
 
@@ -28,12 +28,22 @@ afterAll(async () => {
   await site?.close()
 })
 
+/** The cumulative layout shift since the page began to load. */
+const shiftOf = (page: Page) =>
+  page.evaluate(
+    `new Promise((resolve) => {
+      const observer = new PerformanceObserver(() => {})
+      observer.observe({ type: 'layout-shift', buffered: true })
+      setTimeout(() => resolve(observer.takeRecords().reduce((sum, { value }) => sum + value, 0)), 300)
+    })`,
+  )
+
 test('Every link of every page leads to a page and an anchor that exist, and nothing is loaded from elsewhere.', () => {
   expect(files.size).toBeGreaterThan(100)
   expect(brokenLinks(files)).toEqual([])
 })
 
-test('The first page loads at most 100 KiB, compressed, and nothing from elsewhere.', async () => {
+test('The first page loads at most 100 KiB, compressed, nothing from elsewhere, and nothing in it moves.', async () => {
   const page = await browser.newPage()
   let bytes = 0
   const elsewhere: string[] = []
@@ -51,8 +61,21 @@ test('The first page loads at most 100 KiB, compressed, and nothing from elsewhe
   expect(bytes).toBeGreaterThan(20_000)
   expect(bytes).toBeLessThanOrEqual(MAX_FIRST_PAGE)
   expect(elsewhere).toEqual([])
+  expect(await shiftOf(page)).toBe(0)
   await page.close()
 })
+
+test.each(['/', '/docs/', '/docs/tutorial', '/docs/reference/cli'])(
+  'Nothing moves while %s loads.',
+  async (path) => {
+    for (const width of [390, 768, 1440]) {
+      const { page } = await openPage(browser, 'about:blank', { width })
+      await page.goto(site.url + path, { waitUntil: 'networkidle0' })
+      expect(await shiftOf(page)).toBe(0)
+      await page.close()
+    }
+  },
+)
 
 test('The search finds a page without a server.', async () => {
   const { page, mistakes } = await openPage(browser, `${site.url}/`, { width: 1280 })
@@ -147,36 +170,25 @@ test('The page of the algorithms embeds a playground that has played.', async ()
   await page.close()
 })
 
-const shown = [
-  '/',
-  '/docs/',
-  '/docs/tutorial',
-  '/docs/concepts',
-  '/docs/reference/configuration',
-  '/docs/explanation/algorithms',
-  '/docs/playground',
-  '/docs/reference/benchmarks',
-]
+const widths = [390, 768, 1440]
 
-describe.each(shown)('%s', (path) => {
-  test.each([
-    [390, 'light'],
-    [390, 'dark'],
-    [768, 'light'],
-    [1440, 'light'],
-    [1440, 'dark'],
-  ] as const)(
-    'At %i px in the scheme %s nothing overflows, and axe finds no violation.',
-    async (width, value) => {
-      const { page, mistakes } = await openPage(browser, 'about:blank', { width })
+test.each(pagePaths().map((path) => addressOf(path)))(
+  'At three widths and in two schemes nothing of %s overflows, and axe finds no violation.',
+  async (path) => {
+    const { page, mistakes } = await openPage(browser, 'about:blank')
+    for (const value of ['light', 'dark']) {
       await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value }])
-      await page.goto(site.url + path, { waitUntil: 'networkidle0' })
-      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
-      const isDark = await page.evaluate(`document.documentElement.classList.contains('dark')`)
-      expect(isDark).toBe(value === 'dark')
-      expect(await violationsOf(page)).toEqual([])
-      expect(mistakes).toEqual([])
-      await page.close()
-    },
-  )
-})
+      for (const width of widths) {
+        await page.setViewport({ width, height: 900 })
+        await page.goto(site.url + path, { waitUntil: 'load' })
+        await waitUntil(page, `document.querySelector('#app')?.__vue_app__`)
+        const facts = `[document.documentElement.scrollWidth, document.documentElement.classList.contains('dark')]`
+        expect(await page.evaluate(facts)).toEqual([width, value === 'dark'])
+        expect(await violationsOf(page)).toEqual([])
+      }
+    }
+    expect(mistakes).toEqual([])
+    await page.close()
+  },
+  120_000,
+)

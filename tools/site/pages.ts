@@ -63,7 +63,7 @@ const sitePath = (path: string) =>
   path === HOME || path === 'README.md' ? 'index.md' : path.replace(/\/README\.md$/, '/index.md')
 
 /** The address of a page on the site. */
-const addressOf = (path: string) =>
+export const addressOf = (path: string): string =>
   `/${sitePath(path)
     .replace(/(^|\/)index\.md$/, '$1')
     .replace(/\.md$/, '')}`

@@ -3,10 +3,18 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
+import { SITE } from './addresses.ts'
 import { fieldDocs } from './field-docs.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const folder = join(root, 'site/playground')
+
+/** What a card needs the address of the site for. */
+const addresses = SITE
+  ? `    <meta property="og:url" content="${SITE}/playground/">
+    <meta property="og:image" content="${SITE}/card.png">
+`
+  : ''
 
 /** The files of the playground, by name. */
 export async function bundlePlayground(): Promise<Map<string, string>> {
@@ -21,7 +29,7 @@ export async function bundlePlayground(): Promise<Map<string, string>> {
     read('site/playground/style.css'),
   ])
   return new Map([
-    ['index.html', html],
+    ['index.html', html.replace('    <title>', `${addresses}$&`)],
     ['style.css', styles.join('\n')],
     ['page.js', page],
     ['worker.js', worker],
