@@ -7,3 +7,10 @@ export interface Call {
   /** Prints a mistake on the command line and sets the exit code. */
   onUsageError(message: string): void
 }
+
+/** A command of `sluice`. */
+export interface Command {
+  name: string
+  about: string
+  run(args: string[], call: Call): Promise<unknown>
+}

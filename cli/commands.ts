@@ -1,12 +1,6 @@
 /** The commands of `sluice`. Each one imports its code when it runs. */
 
-import type { Call } from './call.ts'
-
-export interface Command {
-  name: string
-  about: string
-  run(args: string[], call: Call): Promise<unknown>
-}
+import type { Command } from './call.ts'
 
 export const commands: Command[] = [
   {
@@ -63,7 +57,7 @@ export const commands: Command[] = [
   {
     name: 'completion',
     about: 'print a script that completes commands and options in a shell',
-    run: async (args, call) => (await import('./completion.ts')).main(args, call),
+    run: async (args, call) => (await import('./completion.ts')).main(args, call, commands),
   },
   {
     name: 'bridge',

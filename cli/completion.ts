@@ -1,6 +1,5 @@
 /** `sluice completion`: a script for the completion of commands and options in a shell. */
-import type { Call } from './call.ts'
-import { commands } from './commands.ts'
+import type { Call, Command } from './call.ts'
 import { optionsOf, readArguments, UsageError } from './options.ts'
 
 const usage = (
@@ -74,7 +73,7 @@ const namesOf = (known: Known[]) => known.map(({ name }) => name).join(' ')
 const cases = (known: Known[], then: (options: string) => string) =>
   known.map(({ name, options }) => `      ${name}) ${then(options.join(' '))} ;;`).join('\n')
 
-export async function main(args: string[], call: Call): Promise<void> {
+export async function main(args: string[], call: Call, commands: Command[]): Promise<void> {
   const options = readArguments(args, {}, usage(call.title), call)
   if (!options) return
   const [shell = '', ...others] = options.positionals

@@ -1,7 +1,6 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { nearest } from '../src/lint/nearest.ts'
-import type { Call } from './call.ts'
-import type { Command } from './commands.ts'
+import type { Call, Command } from './call.ts'
 
 type Options = NonNullable<ParseArgsConfig['options']>
 type Mistakes = Pick<Call, 'onUsageError'>
