@@ -41,6 +41,11 @@ const features = Object.fromEntries(
   }),
 )
 
+/** The entries as Node, Bun and Deno load them (`exports` of package.json). Their types are the same. */
+const onNode = Object.fromEntries(
+  globSync('src/on-node/*.ts').map((file) => [file.slice('src/'.length, -'.ts'.length), file]),
+)
+
 /** Parts of `index` and of `features` that a bundler drops if a project does not use them: it drops whole files. */
 const parts = {
   gateway: 'src/hosts/worker/gateway.ts',
@@ -87,7 +92,7 @@ function withoutCopies() {
 
 const library = defineConfig({
   ...common,
-  entry: { ...entries, ...parts },
+  entry: { ...entries, ...onNode, ...parts },
   platform: 'neutral',
   target: 'es2022',
   dts: { entry: Object.values(entries) },

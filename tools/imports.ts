@@ -51,7 +51,7 @@ const rooms: Record<string, Room> = {
   },
   'stores/split': { rooms: core('base', 'connection') },
   'stores/cluster': { rooms: [...core('base', 'connection'), 'stores/split'] },
-  stores: { rooms: ['core/base', 'stores/cluster'] },
+  stores: { rooms: ['core/base', 'stores/cluster'], packages: ['@redis/client'] },
   'stores/durable-objects': {
     rooms: [...core('base', 'config', 'connection'), 'stores/split'],
     packages: ['valibot'],
@@ -233,6 +233,13 @@ const rooms: Record<string, Room> = {
       'hosts/app',
       'hosts/node',
       'hosts/worker',
+    ],
+  },
+  // The entries as Node, Bun and Deno load them.
+  'on-node': {
+    rooms: [
+      ...['adapters', 'built', 'hosts/app', 'hosts/node', 'index.ts', 'limits', 'outbound'],
+      'stores',
     ],
   },
   'rpc.ts': {

@@ -176,11 +176,11 @@ function ioRedis(client: IoRedis): Send {
 /** The answer of Redis begins with a code in capitals. Other errors are those of a connection, and the call may have been charged. */
 function answerOf(error: unknown): CommandAnswer | StoreError {
   if (error instanceof StoreError) return error
-  const { message = '' } = Object(error) as Partial<Error>
+  const { message = '', code } = Object(error) as Partial<Error & { code: unknown }>
   if (/^[A-Z]{2,}\b/.test(message)) return { error: message }
   if (message === ABORTED) return new StoreError('timeout', NOT_SENT)
   const isClosed = message === 'The client is closed'
-  return new StoreError('unreachable', isClosed ? 'the client is not connected' : undefined)
+  return new StoreError('unreachable', isClosed ? 'the client is not connected' : `${code ?? ''}`)
 }
 
 /** @param abort takes the call from the queue of the client, which nothing else does once the call has an answer */

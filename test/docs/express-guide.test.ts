@@ -5,8 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import express, { type RequestHandler } from 'express'
-import { createClient } from 'redis'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { useDatabase } from '../support/database.ts'
 import { blocksOf, pageAt, root } from '../support/pages.ts'
 
@@ -21,20 +20,17 @@ async function appOf(login: RequestHandler) {
   await mkdir(folder, { recursive: true })
   onTestFinished(() => rm(folder, { recursive: true }))
   const file = join(folder, 'app.ts')
-  const ofPackage = imports
-    .replace('sluice/node', join(root, 'src/hosts/node/node.ts'))
-    .replace('sluice/redis', join(root, 'src/stores/redis.ts'))
+  const ofPackage = imports.replace('sluice/node', join(root, 'src/on-node/node.ts'))
   await writeFile(
     file,
-    `${ofPackage}\nexport default (app, client, login) => {\n${code.slice(imports.length)}\n}\n`,
+    `${ofPackage}\nexport default (app, login) => {\n${code.slice(imports.length)}\n}\n`,
   )
   expect(program).toContain('app.use(')
   const { default: run } = await import(pathToFileURL(file).href)
   const app = express()
-  const client = createClient({ url: database.redis.url })
-  await client.connect()
-  onTestFinished(() => client.destroy())
-  run(app, client, login)
+  vi.stubEnv('REDIS_URL', database.redis.url)
+  onTestFinished(() => void vi.unstubAllEnvs())
+  run(app, login)
   const server = app.listen(0, '127.0.0.1')
   await once(server, 'listening')
   onTestFinished(() => void server.close())

@@ -1,10 +1,10 @@
-/** `sluice/redis` from the packed package: an app with its own client of Redis, and no bridge. */
+/** Any Redis from the packed package, without a bridge: by `REDIS_URL`, and with the client of an app (`sluice/redis`). */
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freePort } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { borrowRedis } from '../support/borrow-redis.ts'
-import { blocksOf, pageAt } from '../support/pages.ts'
+import { blocksOf, pageAt, read } from '../support/pages.ts'
 import { installConsumer, runIn, startIn } from './support/consumer.ts'
 import { listening } from './support/listening.ts'
 
@@ -38,6 +38,20 @@ console.log(JSON.stringify(seen))
 if (process.argv[2] === 'deno') process.exit() // otherwise Deno waits for AbortSignal.timeout
 `
 
+/** A program that names no store, and ends by itself. */
+const unconnected = `import { createSluice } from 'sluice'
+import { limits } from 'sluice/limits'
+
+const namespace = \`url-\${process.argv[2]}\`
+const terms = { limit: 2, window: '1h', deadline: '10s' } as const
+const quota = limits({ calls: terms }, { namespace })
+const sluice = createSluice({ namespace, policies: [{ ...terms, name: 'calls', key: 'header:x-key' }] })
+const seen: string[] = []
+for (const [one, key] of [[quota, 'ann'], [sluice, 'ben']] as const)
+  for (let count = 0; count < 3; count++) seen.push((await one.limit('calls', key)).reason)
+console.log(JSON.stringify(seen))
+`
+
 let folder: string
 let redis: Awaited<ReturnType<typeof borrowRedis>>
 beforeAll(async () => {
@@ -52,12 +66,13 @@ beforeAll(async () => {
       'package.json': '{ "type": "module", "allowScripts": { "bun": true, "deno": true } }',
       'server.ts': guide.code,
       'calls.ts': calls,
+      'unconnected.ts': unconnected,
       'tsconfig.json': JSON.stringify({
         compilerOptions: {
           ...{ target: 'es2024', module: 'nodenext', strict: true, noEmit: true, types: ['node'] },
           skipLibCheck: true,
         },
-        files: ['server.ts', 'calls.ts'],
+        files: ['server.ts', 'calls.ts', 'unconnected.ts'],
       }),
     },
   })
@@ -85,22 +100,36 @@ test('The Express app of the guide refuses the request after the hundredth, with
   expect(statuses).toEqual([...Array(100).fill(200), 429])
 })
 
-/** Deno with the permissions that its guide names, and that of the clients. */
-const deno = [
-  'run',
-  '--node-modules-dir=manual',
-  '--allow-net',
-  '--allow-env',
-  '--allow-sys',
-  '--allow-read',
-]
-test.each([
-  ['Node', () => process.execPath, []],
-  ['Bun', () => bin('bun'), []],
-  ['Deno', () => bin('deno'), deno],
-])('Clients of redis and of ioredis limit calls on %s.', async (name, program, args) => {
-  const variables = { REDIS_URL: redis.url, SLUICE_SECRET: 'a-secret' }
-  const command = [...args, 'calls.ts', name.toLowerCase()]
-  const seen = JSON.parse(await runIn(folder, program(), command, variables))
-  expect(seen).toEqual(Array(4).fill([true, true, false]))
-})
+const NODE = ['Node', () => process.execPath, []] as const
+const BUN = ['Bun', () => bin('bun'), []] as const
+const denoWith = (...permissions: string[]) =>
+  [
+    'Deno',
+    () => bin('deno'),
+    ['run', '--node-modules-dir=manual', '--allow-net', ...permissions],
+  ] as const
+
+test.each([NODE, BUN, denoWith(/--allow-env=\S+/.exec(read('docs/guides/deno.md'))![0])])(
+  'REDIS_URL alone limits calls on %s, and the program ends by itself, also if Redis is away.',
+  async (name, program, args) => {
+    const run = async (url: string) => {
+      const variables = { REDIS_URL: url, SLUICE_SECRET: 'a-secret' }
+      const command = [...args, 'unconnected.ts', name.toLowerCase()]
+      return JSON.parse(await runIn(folder, program(), command, variables))
+    }
+    const three = ['within-limit', 'within-limit', 'limited']
+    expect(await run(redis.url)).toEqual([...three, ...three])
+    expect(await run(`redis://127.0.0.1:${await freePort()}`)).toEqual(Array(6).fill('store-error'))
+  },
+)
+
+// Deno with the permissions that its guide names, and those of the clients.
+test.each([NODE, BUN, denoWith('--allow-env', '--allow-sys', '--allow-read')])(
+  'Clients of redis and of ioredis limit calls on %s.',
+  async (name, program, args) => {
+    const variables = { REDIS_URL: redis.url, SLUICE_SECRET: 'a-secret' }
+    const command = [...args, 'calls.ts', name.toLowerCase()]
+    const seen = JSON.parse(await runIn(folder, program(), command, variables))
+    expect(seen).toEqual(Array(4).fill([true, true, false]))
+  },
+)

@@ -17,6 +17,20 @@ export async function startRelay(redis: string, { port = 0, does = 'pass' as Rel
   const relay = {
     does,
     url: '',
+    /** The connections of clients so far. */
+    accepted: 0,
+    /** Those that are open. */
+    get open() {
+      return sockets.size / 2
+    },
+    /** Passes nothing more from the open connections. */
+    pause() {
+      for (const socket of sockets) socket.pause()
+    },
+    /** Closes the connections. */
+    drop() {
+      for (const socket of sockets) socket.destroy()
+    },
     release() {
       relay.does = 'pass'
       for (const socket of sockets) socket.resume()
@@ -24,11 +38,12 @@ export async function startRelay(redis: string, { port = 0, does = 'pass' as Rel
     /** Closes the connections, and accepts no other one. */
     async stop() {
       server.close()
-      for (const socket of sockets) socket.destroy()
+      relay.drop()
       if (server.listening) await once(server, 'close')
     },
   }
   const server = createServer((socket) => {
+    relay.accepted += 1
     const other = connect(Number(target.port), target.hostname)
     const link = [socket, other] as const
     const close = () => {

@@ -1,3 +1,5 @@
+import type { ConfigProblem } from './errors.ts'
+
 /** The variables and secrets that the limiter reads from the Worker's environment. */
 export interface Bindings {
   /** REST URL and token of the database. Without them every decision is a store error. */
@@ -25,17 +27,19 @@ export interface Bindings {
 const OWN = { url: 'UPSTASH_REDIS_REST_URL', token: 'UPSTASH_REDIS_REST_TOKEN' }
 const VERCEL = { url: 'KV_REST_API_URL', token: 'KV_REST_API_TOKEN' }
 
+/** The value of a variable. Deno throws without the permission for it. */
+export function valueIn(env: object, name: string): string | undefined {
+  try {
+    return (env as Record<string, string | undefined>)[name]
+  } catch {
+    return undefined
+  }
+}
+
 /** Names of the variables that an environment has for the database: our own, or else both of Vercel. */
 export function variablesIn(env: object): { url: string; token: string } {
-  const isSet = (name: string) => {
-    try {
-      return (env as Record<string, unknown>)[name]
-    } catch {
-      return false // Deno throws without the permission for a variable
-    }
-  }
-  if (isSet(OWN.url) || isSet(OWN.token)) return OWN
-  return isSet(VERCEL.url) || isSet(VERCEL.token) ? VERCEL : OWN
+  const isSet = ({ url, token }: typeof OWN) => valueIn(env, url) || valueIn(env, token)
+  return !isSet(OWN) && isSet(VERCEL) ? VERCEL : OWN
 }
 
 /** URL and token of the database, unchecked. */
@@ -48,3 +52,20 @@ export function credentialsOf(env: object) {
 /** Reports whether a URL can be that of a REST API. A Redis URL (`rediss://…`) cannot: the client would put its password into an exception. */
 export const isRestUrl = (url: string | undefined): url is string =>
   url !== undefined && /^https?:\/\//.test(url) && URL.canParse(url)
+
+export const isQuoted = (value: string) => /^["'`]/.test(value)
+
+/** What a variable has. Only the scheme of a URL is shown, because that of Redis contains a password. */
+export function foundIn(value: string | undefined): Pick<ConfigProblem, 'got' | 'hint'> {
+  if (!value) return { got: 'nothing' }
+  if (isQuoted(value))
+    return { got: 'a value in quotes', hint: 'Remove the quotes: docker --env-file keeps them.' }
+  const scheme = /^[a-z]{1,8}:\/\//i.exec(value)?.[0] ?? 'no scheme'
+  const got = `a value that begins with ${scheme}`
+  return /^rediss?:/i.test(scheme)
+    ? {
+        got,
+        hint: 'On Node, Bun and Deno name it REDIS_URL. For a Worker let npx sluice bridge --redis URL serve it over HTTP.',
+      }
+    : { got }
+}

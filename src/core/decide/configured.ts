@@ -1,5 +1,12 @@
 /** Checks that the environment names the database. */
-import { type Bindings, credentialsOf, isRestUrl, variablesIn } from '../base/bindings.ts'
+import {
+  type Bindings,
+  credentialsOf,
+  foundIn,
+  isQuoted,
+  isRestUrl,
+  variablesIn,
+} from '../base/bindings.ts'
 import { ConfigError, type ConfigProblem } from '../base/errors.ts'
 import type { Config } from '../config/parse.ts'
 import type { UpstashDatabase } from '../connection/upstash/upstash.ts'
@@ -39,7 +46,7 @@ export function notConfigured(
 }
 
 const ELSEWHERE =
-  "With a Redis of your own write store: redis(client), with redis from 'sluice/redis'. On your machine npx sluice dev starts a database, and npx sluice bridge serves one to your own server. For previews without a database write unconfigured: 'local'"
+  "With a Redis of your own set REDIS_URL on Node, Bun or Deno, or write store: redis(client), with redis from 'sluice/redis'. npx sluice dev and npx sluice bridge start one on your machine. For previews without a database write unconfigured: 'local'"
 
 /** A client of the app may have its credentials from anywhere, but most have them from these variables. */
 function problemsIn(
@@ -68,21 +75,4 @@ function problemsIn(
     ? 'The function in store failed. The log has its error (store-error).'
     : 'The function in store returned no client of @upstash/redis with a URL and a token.'
   return [{ ...none, hint }]
-}
-
-const isQuoted = (value: string) => /^["'`]/.test(value)
-
-/** What a variable has. Only the scheme of a URL is shown, because that of Redis contains a password. */
-function foundIn(value: string | undefined): Pick<ConfigProblem, 'got' | 'hint'> {
-  if (!value) return { got: 'nothing' }
-  if (isQuoted(value))
-    return { got: 'a value in quotes', hint: 'Remove the quotes: docker --env-file keeps them.' }
-  const scheme = /^[a-z]{1,8}:\/\//i.exec(value)?.[0] ?? 'no scheme'
-  const got = `a value that begins with ${scheme}`
-  return /^rediss?:/i.test(scheme)
-    ? {
-        got,
-        hint: 'Write store: redis(client), or for a Worker let npx sluice bridge --redis URL serve it over HTTP.',
-      }
-    : { got }
 }

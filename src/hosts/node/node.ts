@@ -41,8 +41,8 @@ export interface NodeRateLimiter {
 /**
  * Creates a rate limiter for Express 4 and 5, and for plain `http`. It answers 429 above a limit, and sets the `RateLimit` fields of other
  * responses before the handler runs. The decision is in `req.rateLimit`, and `req.sluice.limit(name, key)` decides more. The argument of
- * key functions is the request of the server. `clientAddress` is required for policies that count client addresses. The URL and the token of
- * the database are variables of the process.
+ * key functions is the request of the server. `clientAddress` is required for policies that count client addresses. Variables of the
+ * process name the database: `REDIS_URL`, or the URL and the token of a REST API.
  * @throws {ConfigError} immediately, if the configuration is invalid, or the variables of the process name no database
  * @example
  * app.use(rateLimiter({ clientAddress: 'socket', policies: [{ name: 'per-ip', limit: 100, window: '1m' }] }))

@@ -34,13 +34,13 @@ export interface StartedProgram {
 }
 
 /**
- * The environment without npm's own variables, which would install into this repository. Programs run with this Node, and send nothing to
+ * The environment without npm's own variables, which would install into this repository, and without a database. Programs run with this Node, and send nothing to
  * their vendors.
  */
 export const consumerEnv: NodeJS.ProcessEnv = {
   ...Object.fromEntries(
     Object.entries(process.env).filter(
-      ([name]) => !/^(npm_|VITEST|NODE_ENV|NODE_OPTIONS|FORCE_COLOR)/.test(name),
+      ([name]) => !/^(npm_|REDIS_URL|VITEST|NODE_ENV|NODE_OPTIONS|FORCE_COLOR)/.test(name),
     ),
   ),
   PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}`,

@@ -100,7 +100,7 @@ describe('a Worker that is not configured', () => {
       [
         noUrl(
           URL_OF,
-          ' Write store: redis(client), or for a Worker let npx sluice bridge --redis URL serve it over HTTP.',
+          ' On Node, Bun and Deno name it REDIS_URL. For a Worker let npx sluice bridge --redis URL serve it over HTTP.',
         ),
       ],
     ],

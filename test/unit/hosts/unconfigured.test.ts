@@ -25,7 +25,7 @@ test.each([
     { UPSTASH_REDIS_REST_URL: 'redis://:secret@h:1', UPSTASH_REDIS_REST_TOKEN: 'secret' },
     [
       'got a value that begins with redis://. ',
-      'Write store: redis(client), or for a Worker let npx sluice bridge --redis URL serve it',
+      'On Node, Bun and Deno name it REDIS_URL. For a Worker let npx sluice bridge --redis URL serve it',
     ],
   ],
   [
@@ -42,7 +42,7 @@ test.each([
     'nothing, what to do on your machine',
     {},
     [
-      'got nothing. With a Redis of your own write store: redis(client)',
+      'got nothing. With a Redis of your own set REDIS_URL on Node, Bun or Deno, or write store: redis(client)',
       'npx sluice dev',
       'npx sluice bridge',
       "unconfigured: 'local'",

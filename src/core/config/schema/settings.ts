@@ -19,7 +19,7 @@ export const settingFields = () => ({
   /**
    * What counts: the client that sends the commands to Redis, which is the result of `upstash()` from `sluice/upstash` or of `redis()` from
    * `sluice/redis`, or Durable Objects instead of Redis, the result of `durableObjects()` from `sluice/durable-objects`. Defaults to HTTP
-   * requests to `UPSTASH_REDIS_REST_URL` with `UPSTASH_REDIS_REST_TOKEN`.
+   * requests to `UPSTASH_REDIS_REST_URL` with `UPSTASH_REDIS_REST_TOKEN`, and on Node, Bun and Deno without these to the Redis of `REDIS_URL`.
    */
   store: v.optional(
     madeBy<StoreClient>(

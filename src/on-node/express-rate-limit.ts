@@ -1,0 +1,9 @@
+/** `sluice/express-rate-limit` with the Redis of `REDIS_URL`. */
+import { SluiceStore as Plain, type SluiceStoreOptions } from '../adapters/express-rate-limit.ts'
+import { withRedisUrl } from '../stores/redis-url.ts'
+
+export class SluiceStore extends Plain {
+  constructor(options: SluiceStoreOptions = {}) {
+    super(withRedisUrl(options))
+  }
+}

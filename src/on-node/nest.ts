@@ -1,0 +1,9 @@
+/** `sluice/nest` with the Redis of `REDIS_URL`. */
+import { type AdapterOptions, SluiceThrottlerStorage as Plain } from '../adapters/nest.ts'
+import { withRedisUrl } from '../stores/redis-url.ts'
+
+export class SluiceThrottlerStorage extends Plain {
+  constructor(options: AdapterOptions = {}) {
+    super(withRedisUrl(options))
+  }
+}
