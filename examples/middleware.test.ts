@@ -1,25 +1,16 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startStack } from '../test/support/stack.ts'
-import { build } from '../tools/build.ts'
+import { bundled } from '../tools/build.ts'
 import type { Stack } from '../tools/stack.ts'
 
 let stack: Stack
-let outdir: string
 beforeAll(async () => {
-  outdir = await mkdtemp(join(tmpdir(), 'sluice-'))
-  await build(outdir, 'examples/middleware.ts')
-  stack = await startStack({ worker: outdir })
+  stack = await startStack({ worker: await bundled('examples/middleware.ts') })
   // The first request to a new Worker may take longer than its deadline.
   const warmUp = async () => expect((await stack.fetch('/')).headers.has('ratelimit')).toBe(true)
   await vi.waitFor(warmUp, { timeout: 10_000 })
 })
-afterAll(async () => {
-  await stack.stop()
-  await rm(outdir, { recursive: true })
-})
+afterAll(() => stack.stop())
 
 let clients = 0
 const newAddress = () => `192.0.2.${++clients}`

@@ -1,8 +1,3 @@
-import { Redis } from '@upstash/redis/cloudflare'
-import config from '../sluice.config.ts'
-import { createGateway } from './hosts/worker/gateway.ts'
-import { exactOptions, upstash } from './stores/upstash.ts'
+import config, { createGateway } from '../sluice.built.ts'
 
-const store = upstash((env) => Redis.fromEnv(env, exactOptions))
-
-export default createGateway({ store, ...config })
+export default createGateway(config)

@@ -2,10 +2,11 @@
 import { spawnSync } from 'node:child_process'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { writeBuilt } from '../cli/build.ts'
 import { checkPolicies } from '../cli/check/policies.ts'
 import { bindingChecks, type Check, runChecks } from '../cli/check/run.ts'
 import { readScriptOptions } from '../cli/options.ts'
-import { hosts } from '../cli/project/hosts.ts'
+import { hostOf, hosts } from '../cli/project/hosts.ts'
 import { wranglerFile } from '../cli/project/wrangler-config.ts'
 import { checkImports } from './imports.ts'
 import { bundleOf } from './size/bundle.ts'
@@ -21,6 +22,7 @@ namespace, imports, and the size of the bundle. Exits with 1 if a check fails.
   --help         show this text`
 
 const root = fileURLToPath(new URL('..', import.meta.url))
+const config = join(root, 'sluice.config.ts')
 /** The maximum size of a Worker on Cloudflare's Free plan, compressed, in bytes. */
 const MAX_BUNDLE = 3 * 1024 * 1024
 
@@ -29,6 +31,17 @@ function run(name: string, ...args: string[]): string | undefined {
   const path = join(root, 'node_modules/.bin', name)
   const { status, stdout, stderr } = spawnSync(path, args, { cwd: root, encoding: 'utf8' })
   return status === 0 ? undefined : `${stdout}${stderr}`
+}
+
+/** The Worker imports the module of the configuration, which Git does not have. */
+async function checkTypes() {
+  await writeBuilt(config, await hostOf(config))
+  return (
+    run('tsc', '-p', '.') ??
+    run('tsc', '-p', 'src') ??
+    run('tsc', '-p', 'cli/dashboard/page') ??
+    run('tsc', '-p', 'site/playground')
+  )
 }
 
 async function checkBundle() {
@@ -48,28 +61,16 @@ const options = readScriptOptions(
 const policies: Check = [
   'policies',
   () => {
-    const file = resolve(options?.config ?? join(root, 'sluice.config.ts'))
+    const file = resolve(options?.config ?? config)
     return checkPolicies(file, wranglerFile(dirname(file)), details, hosts.gateway)
   },
 ]
 const all: Check[] = [
-  [
-    'types',
-    () =>
-      run('tsc', '-p', '.') ??
-      run('tsc', '-p', 'src') ??
-      run('tsc', '-p', 'cli/dashboard/page') ??
-      run('tsc', '-p', 'site/playground'),
-  ],
+  ['types', checkTypes],
   ['lint and format', () => run('biome', 'check')],
   policies,
   // With `--config` the matching wrangler.toml is not known.
-  ...bindingChecks(
-    join(root, 'sluice.config.ts'),
-    join(root, 'wrangler.toml'),
-    hosts.gateway,
-    details,
-  ),
+  ...bindingChecks(config, join(root, 'wrangler.toml'), hosts.gateway, details),
   ['imports', async () => (await checkImports(root)).join('\n') || undefined],
   ['bundle', checkBundle],
 ]

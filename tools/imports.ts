@@ -246,7 +246,7 @@ const rooms: Record<string, Room> = {
     rooms: ['core', ...core('base', 'decide', 'program'), 'hosts/worker', 'limits'],
     packages: ['cloudflare:workers'],
   },
-  'worker.ts': { rooms: ['hosts/worker', 'stores'], packages: ['@upstash/redis'] },
+  'worker.ts': { rooms: [] },
 }
 
 /** Rooms that may import only types of other rooms. */
@@ -290,8 +290,8 @@ function reasonAgainst(file: string, specifier: string, isType: boolean): string
     return room.packages?.includes(name) ? undefined : `${own} may not import the package ${name}`
   }
   const target = normalize(join(dirname(file), specifier))
-  if (target === '../sluice.config.ts')
-    return own === 'worker.ts' ? undefined : 'only worker.ts may import sluice.config.ts'
+  if (target === '../sluice.built.ts')
+    return own === 'worker.ts' ? undefined : 'only worker.ts may import sluice.built.ts'
   if (target.startsWith('..')) return 'files of src may not import files outside src'
   if (!/\.(ts|json)$/.test(specifier)) return 'write the extension .ts in a relative import'
   const other = roomOf(target)

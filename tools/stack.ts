@@ -4,14 +4,17 @@ import { startOrigin } from '../cli/dev/origin.ts'
 import type { BodiesOptions } from '../src/features/bodies/index.ts'
 import type { ObserveOptions } from '../src/features/observe/index.ts'
 import type { JsonConfig } from './any-config.ts'
-import { type BuiltModules, build } from './build.ts'
+import { type BuiltModules, build, buildEntry } from './build.ts'
 import { startWorker, type WorkerOptions } from './worker.ts'
 
 const built = (name: string) => fileURLToPath(new URL(`../.cache/workers/${name}`, import.meta.url))
 
 /** Builds the Workers that `startStack` runs. The global setup of the tests calls this once. */
 export async function buildStack(): Promise<void> {
-  await Promise.all([build(built('worker')), build(built('any-config'), 'tools/any-config.ts')])
+  await Promise.all([
+    build(built('worker')),
+    buildEntry(built('any-config'), 'tools/any-config.ts'),
+  ])
 }
 
 export interface StackOptions {

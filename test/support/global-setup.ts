@@ -11,8 +11,10 @@ import { buildPackage, packageFolder } from './sluice-package.ts'
 const WORKER_SOURCES = [
   'src/**/*.ts',
   'src/**/*.json',
+  'cli/{build,project}/*.ts',
   'tools/*.ts',
-  '*.ts',
+  'sluice.config.ts',
+  'tsconfig.json',
   'wrangler.toml',
   'package-lock.json',
 ]

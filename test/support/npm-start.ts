@@ -20,7 +20,15 @@ export async function copyProject(name: string) {
     `sluice-${name}-${createHash('sha1').update(project).digest('hex').slice(0, 8)}/`,
   )
   await rm(root, { recursive: true, force: true })
-  for (const name of ['src', 'lua', 'cli', 'tools', 'package.json', 'wrangler.toml']) {
+  for (const name of [
+    'src',
+    'lua',
+    'cli',
+    'tools',
+    'package.json',
+    'tsconfig.json',
+    'wrangler.toml',
+  ]) {
     await cp(join(project, name), join(root, name), { recursive: true })
   }
   const config = await readFile(join(project, 'sluice.config.ts'), 'utf8')

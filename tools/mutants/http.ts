@@ -11,6 +11,7 @@ const existing = mutantsOf('src/core/respond/ratelimit-fields/existing.ts', unit
 const merging = mutantsOf('src/core/respond/ratelimit-fields/merge.ts', unit)
 const cors = mutantsOf('src/core/respond/cors.ts', unit)
 const page = mutantsOf('src/core/respond/page.ts', unit)
+const waits = mutantsOf('src/core/base/duration.ts', unit)
 
 /** Mutants of `src/core/respond/`. */
 export const httpMutants: Mutant[] = [
@@ -71,12 +72,7 @@ export const httpMutants: Mutant[] = [
     '!allowed',
     'response',
   ),
-  response(
-    'blames the deny list for a missing key',
-    'if (missing) return',
-    'if (false) return',
-    'response',
-  ),
+  response('blames the deny list for a missing key', 'if (missing)', 'if (false)', 'response'),
 
   quantities(
     'rounds seconds down',
@@ -214,6 +210,6 @@ export const httpMutants: Mutant[] = [
     'cors',
   ),
 
-  page('counts 120 seconds in minutes', 'wait > 120', 'wait >= 120', 'page'),
+  waits('counts 120 seconds in minutes', 'ms > 2 * size', 'ms >= 2 * size', 'page'),
   page('does not escape quotes', '/[&<>"\']/g', '/[&<>]/g', 'page'),
 ]

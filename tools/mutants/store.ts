@@ -360,7 +360,7 @@ export const storeMutants: Mutant[] = [
     '!isResent',
     'upstash-compiled',
   ),
-  upstash('aborts a call at its deadline', 'ms + LATE_MS', 'options.deadlineMs', 'upstash'),
+  upstash('aborts a call at its deadline', 'ms + LATE_MS', 'ms', 'upstash'),
   upstash(
     'gives up after the script was sent to one node',
     'isResent && missing.length === packs.length',

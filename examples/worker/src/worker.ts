@@ -1,6 +1,5 @@
 import { Hono } from 'hono'
-import { rateLimiter } from 'sluice'
-import config from '../sluice.config'
+import config, { rateLimiter } from '../sluice.built'
 
 export { SluiceSubject } from 'sluice/durable-objects'
 

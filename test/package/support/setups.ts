@@ -24,7 +24,10 @@ const block = (page: string, at: number) =>
   blocksOf(pageAt(page)).filter(({ language }) => language === 'ts')[at]!.code
 
 /** The configuration that `npm start` runs, in another project. */
-const shipped = read('sluice.config.ts').replace(/'\.\/src\/[^']*'/, "'sluice'")
+const shipped = read('sluice.config.ts')
+  .replace(/^import .*(@upstash|stores).*\n/gm, '')
+  .replace(/ *\/\/ The database of .*\n.*\n/, '')
+  .replace(/'\.\/src\/[^']*'/, "'sluice'")
 
 export const setups: Record<string, Setup> = {
   'README.md': { isEmpty: true },

@@ -5,7 +5,7 @@ import { startFarRedis } from '../../../tools/bench/stack/bridge.ts'
 import { startLoad } from '../../../tools/bench/stack/load.ts'
 import { variants } from '../../../tools/bench/stack/variants.ts'
 import { pinned, startIsolate } from '../../../tools/bench/stack/workerd.ts'
-import { build } from '../../../tools/build.ts'
+import { buildEntry } from '../../../tools/build.ts'
 
 let cleanUp = new AsyncDisposableStack()
 afterEach(async () => {
@@ -30,7 +30,7 @@ test(
     const load = await use(startLoad(), (it) => it.stop())
     const far = await use(startFarRedis(server.url, 10), (it) => it.stop())
     const outdir = join(import.meta.dirname, '../../../.cache/workers/bench-batching')
-    await build(outdir, 'tools/bench/stack/workers/ours.ts')
+    await buildEntry(outdir, 'tools/bench/stack/workers/ours.ts')
     const env = {
       UPSTASH_REDIS_REST_URL: far.url,
       UPSTASH_REDIS_REST_TOKEN: far.token,

@@ -90,7 +90,7 @@ test('The bundle of the Worker does not contain the linter.', async () => {
     const text = await readFile(url, 'utf8')
     for (const [, target] of text.matchAll(/ from '(\.[^']+)'/g)) await walk(new URL(target!, url))
   }
-  await walk(new URL('../../../src/worker.ts', import.meta.url))
+  await walk(new URL('../../../src/built/built.ts', import.meta.url))
   expect(reached.size).toBeGreaterThan(20)
   expect([...reached].filter((file) => /\/src\/lint[./]/.test(file))).toEqual([])
 })

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { startOrigin } from '../../../cli/dev/origin.ts'
-import { build } from '../../build.ts'
+import { buildEntry } from '../../build.ts'
 import { startWorker } from '../../worker.ts'
 import { memoryFolder, objectBinding } from '../object-binding.ts'
 import { type ObjectFault, objectFaults } from './objects-worker.ts'
@@ -13,7 +13,7 @@ export type ObjectsStack = Awaited<ReturnType<typeof startObjectsStack>>
 export async function startObjectsStack() {
   const folder = await memoryFolder('sluice-chaos-')
   const built = join(folder, 'worker')
-  await build(built, 'tools/bench/chaos/objects-worker.ts')
+  await buildEntry(built, 'tools/bench/chaos/objects-worker.ts')
   const origin = await startOrigin()
   const worker = await startWorker(built, {
     env: { ORIGIN: origin.url, SLUICE_SECRET: 'chaos' },

@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterDeath } from 'sluice-upstash-bridge'
-import { build } from '../../build.ts'
+import { buildEntry } from '../../build.ts'
 import { startWorker, type WorkerOptions } from '../../worker.ts'
 import { memoryFolder, objectBinding } from '../object-binding.ts'
 import type { FarRedis } from './bridge.ts'
@@ -27,7 +27,7 @@ export async function buildWorkers(binary: string): Promise<Workers> {
   const cancel = afterDeath('rm -rf "$1"', folder)
   const names = [...new Set(Object.values(variants).map(({ worker }) => worker))]
   await Promise.all(
-    names.map((name) => build(join(folder, name), `tools/bench/stack/workers/${name}.ts`)),
+    names.map((name) => buildEntry(join(folder, name), `tools/bench/stack/workers/${name}.ts`)),
   )
   const outdir = (id: VariantId) => join(folder, variants[id].worker)
   return {
