@@ -16,6 +16,7 @@ const entries = {
   built: 'src/built/built.ts',
   'built/node': 'src/built/node.ts',
   'built/next': 'src/built/next.ts',
+  'built/limits': 'src/built/limits.ts',
   'built/parser': 'src/built/parser.ts',
   features: 'src/features/index.ts',
   graphql: 'src/features/graphql/graphql.ts',

@@ -44,7 +44,7 @@ async function sourceOf(config: string, out: string, host: FoundHost): Promise<S
   const parsed = host.parse(options)
   const path = relative(dirname(resolve(out)), resolve(config))
   const from = path.startsWith('.') ? path : `./${path}`
-  return { config: parsed, options, from, fits: fitsOf(options) }
+  return { config: parsed, options, from, ...(host.hasRequests && { fits: fitsOf(options) }) }
 }
 
 /** True if a project has the module of a configuration, or imports it. */

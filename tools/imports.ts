@@ -233,6 +233,7 @@ const rooms: Record<string, Room> = {
       'hosts/app',
       'hosts/node',
       'hosts/worker',
+      'limits',
     ],
   },
   // The entries as Node, Bun and Deno load them.

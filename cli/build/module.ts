@@ -95,7 +95,8 @@ export interface Source {
   options: ConfigOptions
   /** The import of the configuration. */
   from: string
-  fits: LackingHost[]
+  /** Absent for limits, which have no host. */
+  fits?: LackingHost[]
   /** Defaults to those that the configuration needs. */
   needed?: string[]
 }
@@ -118,18 +119,25 @@ export function moduleOf({
     ...['built', 'compared', ...needed],
     ...(text.includes('headerSet(') ? ['headerSet'] : []),
   ]
+  const entry = fits ? 'sluice/built' : 'sluice/built/limits'
+  const names = config.policies.map(({ name }) => name)
   const source = readsOptions ? 'options' : `() => import(${quoted(from)})`
   const comparison = `compared(${fingerprintOf(options)}, ${source})`
   return `// Written by npx sluice build. Do not edit: change ${from}, and run it again.
 // @ts-nocheck
-import { ${imported.join(', ')} } from 'sluice/built'
+import { ${imported.join(', ')} } from '${entry}'
 ${readsOptions ? `import options from ${quoted(from)}\n` : ''}
-export { createGateway, createSluice, rateLimiter } from 'sluice/built'
+export { ${fits ? 'createGateway, createSluice, rateLimiter' : 'limits'} } from '${entry}'
 
 export default built({
-  config: ${text},
+  ${
+    fits
+      ? ''
+      : `names: ${JSON.stringify(names)},
+  `
+  }config: ${text},
   features: [${needed.join(', ')}],
-  fits: ${JSON.stringify(fits)},${isLive ? "\n  live: { options, load: () => import('sluice/built/parser') }," : ''}
+  ${fits ? `fits: ${JSON.stringify(fits)},` : ''}${isLive ? "\n  live: { options, load: () => import('sluice/built/parser') }," : ''}
   compared: ${readsOptions ? comparison : `${IN_DEVELOPMENT} && ${comparison}`},
 })
 `

@@ -28,6 +28,7 @@ const ENTRIES = {
   app: "import { rateLimiter as host } from 'sluice/built'",
   node: "import { rateLimiter as host } from 'sluice/built/node'",
   next: "import { rateLimitProxy as host } from 'sluice/built/next'",
+  limits: "import { limits as host } from 'sluice/built/limits'",
 }
 
 /**

@@ -1,16 +1,13 @@
 /** Describes the namespace of a configuration. Without one, names the environments of wrangler that may share counters. */
 import { readFile } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
-import { parseConfig } from '../../src/core/config/parse.ts'
-import { defaultFields } from '../../src/features/defaults.ts'
 import { wranglerOf } from '../project/tools.ts'
 
-/**
- * @param options a valid configuration
- * @param file the configuration of wrangler, which may not exist
- */
-export async function describeNamespace(options: unknown, file: string): Promise<string> {
-  const { namespace } = parseConfig(options, defaultFields)
+/** @param file the configuration of wrangler, which may not exist */
+export async function describeNamespace(
+  { namespace }: { namespace?: string | undefined },
+  file: string,
+): Promise<string> {
   if (namespace) return namespace
   const environments = (await environmentsOf(file)).join(', ')
   return environments

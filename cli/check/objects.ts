@@ -10,7 +10,7 @@ const withoutBuilt: Plugin = {
 /** Checks that the configuration of wrangler and the Worker have what `durableObjects()` needs. */
 import { existsSync } from 'node:fs'
 import { basename, dirname, relative } from 'node:path'
-import { parseConfig } from '../../src/core/config/parse.ts'
+import type { Config } from '../../src/core/config/parse.ts'
 import { bundle, type Plugin } from '../project/bundle.ts'
 import { bindingIn, CLASS, creationIn, indented } from '../project/object-lines.ts'
 import { unbound } from '../project/root.ts'
@@ -18,12 +18,13 @@ import { readWrangler } from '../project/wrangler-config.ts'
 
 /**
  * What is missing for the store of a configuration, with the lines to write.
- * @param options a valid configuration
  * @param file the configuration of wrangler
  * @throws Error if a file that it needs does not exist, or has a mistake
  */
-export async function objectProblems(options: unknown, file: string): Promise<string[]> {
-  const { store } = parseConfig(options)
+export async function objectProblems(
+  { store }: Pick<Config, 'store'>,
+  file: string,
+): Promise<string[]> {
   if (!store?.own) return []
   const { binding } = store.own
   if (!existsSync(file)) return unbound('store', file, binding, 'SluiceSubject')

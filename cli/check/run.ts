@@ -1,3 +1,4 @@
+import type { Config } from '../../src/core/config/parse.ts'
 import { say } from '../paint.ts'
 import type { Host } from '../project/hosts.ts'
 import { loadConfig } from '../project/load-config.ts'
@@ -23,13 +24,9 @@ export type Details = Record<string, string>
 
 /** A check of a configuration that its host can run. The check of the policies reports any other. */
 export const ofValid =
-  (file: string, { parse }: Host, run: (config: unknown) => unknown): Check[1] =>
+  (file: string, { parse }: Host, run: (config: Config) => unknown): Check[1] =>
   async () => {
-    const load = async () => {
-      const config = await loadConfig(file)
-      parse(config)
-      return config
-    }
+    const load = async () => parse(await loadConfig(file))
     const config = await load().catch(() => undefined)
     return config ? run(config) : UNREAD
   }

@@ -1,18 +1,18 @@
 /** Checks that the configuration of wrangler has the binding of the shield, with the limit and period of the configuration. */
 import { existsSync } from 'node:fs'
 import { basename } from 'node:path'
-import { parseConfig } from '../../src/core/config/parse.ts'
-import { defaultFields } from '../../src/features/defaults.ts'
+import type { Config } from '../../src/core/config/parse.ts'
 import { unbound } from '../project/root.ts'
 import { readBindings } from '../project/wrangler-config.ts'
 
 /**
  * The differences between the shield and its binding, one line each.
- * @param options a valid configuration
  * @param file the configuration of wrangler
  */
-export async function shieldMismatches(options: unknown, file: string): Promise<string[]> {
-  const { shield } = parseConfig(options, defaultFields)
+export async function shieldMismatches(
+  { shield }: Pick<Config, 'shield'>,
+  file: string,
+): Promise<string[]> {
   if (!shield) return []
   if (!existsSync(file)) return unbound('shield.binding', file, shield.binding)
   const name = basename(file)

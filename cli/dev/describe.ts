@@ -82,6 +82,21 @@ export function describe(options: ConfigOptions, judged = ''): Description {
   }
 }
 
+/** Limits by name and key, for which no request is known. */
+export const describeLimits = ({ policies, use, store }: Config, judged: string): Description => ({
+  ...NO_CONFIGURATION,
+  policies: policies.map(({ name, limit, windowMs, algorithm }) => [
+    name,
+    algorithm === 'concurrency' ? `${limit} in flight` : `${limit} per ${spanText(windowMs)}`,
+    algorithm,
+    'the key of the call',
+    'calls of limit()',
+  ]),
+  hasDatabase: store?.own === undefined,
+  variables: use.flatMap(({ variables = [] }) => variables),
+  judged,
+})
+
 /** What Cloudflare reports of a client, and its address. */
 const FROM_CLOUDFLARE = ['country', 'asn', 'ip', 'ja4', 'verifiedBot', 'botScore'] as const
 

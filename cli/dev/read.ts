@@ -9,7 +9,7 @@ import { hostOf } from '../project/hosts.ts'
 import { CONFIG_FILE, loadConfig } from '../project/load-config.ts'
 import { placeOf } from '../project/place.ts'
 import { wranglerFile } from '../project/wrangler-config.ts'
-import { type Description, describe } from './describe.ts'
+import { type Description, describe, describeLimits } from './describe.ts'
 
 export type FromReader = { description: Description } | { problem: string }
 
@@ -38,10 +38,12 @@ async function read(
   const options = (await loadConfig(file)) as ConfigOptions
   // The Worker would not start either, with a longer message.
   const host = await hostOf(file)
-  host.parse(options)
+  const config = host.parse(options)
   if (writes) await writeBuilt(file, host)
-  const description = describe(options, host.sentence)
-  const problems = project ? await objectProblems(options, wranglerFile(project)) : []
+  const description = host.hasRequests
+    ? describe(options, host.sentence)
+    : describeLimits(config, host.sentence)
+  const problems = project ? await objectProblems(config, wranglerFile(project)) : []
   return problems.length > 0 ? { problem: problems.join('\n').trim() } : { description }
 }
 

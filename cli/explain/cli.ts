@@ -192,6 +192,8 @@ export async function main(
         const judged = isOfApp ? `\n${host.sentence}` : ''
         throw new Error(placed(options.config, error) + judged)
       })
+    if (!host.hasRequests)
+      throw new Error(`${options.config}: it has limits by name and key, which apply to no request`)
     const explanation = await explain(config, options.request)
     if (!host.isGateway) explanation.notes.push(host.sentence.replace(/^J(.*)\.$/, 'j$1'))
     if (options.json) console.log(toJson(explanation))

@@ -7,6 +7,8 @@ import { addressReader } from '../../src/core/request/client-address.ts'
 import { defaultFields } from '../../src/features/defaults.ts'
 import { networks } from '../../src/features/proxies/networks.ts'
 import { checkAddress, ofNext, ofNode } from '../../src/hosts/node/lacks.ts'
+import { type LimitsConfig, parseLimitsConfig } from '../../src/limits/limits.ts'
+import { loadConfig } from './load-config.ts'
 import { rootOf } from './root.ts'
 
 /** What runs a configuration. */
@@ -14,6 +16,8 @@ export interface Host {
   /** In sentences. */
   name: string
   isGateway: boolean
+  /** False for limits by name and key. */
+  hasRequests: boolean
   /**
    * Parses a configuration as the host does when it starts.
    * @throws {ConfigError} as the host
@@ -28,6 +32,7 @@ const host = (
 ): Host => ({
   name,
   isGateway: false,
+  hasRequests: true,
   parse(options) {
     const config = parseFor(options as object, defaultFields, lacks)
     check(config)
@@ -46,9 +51,20 @@ export const hosts = {
   next: host('a proxy of Next.js', ofNext, knowsAddress),
 } satisfies Record<string, Host>
 
+const limits: Host = {
+  ...{ name: 'limits by name and key', isGateway: false, hasRequests: false },
+  parse: (options) => parseLimitsConfig(options as LimitsConfig),
+}
+
+/** True for a configuration of `limits`, which has no policies. */
+const isOfLimits = (options: unknown) => {
+  const { limits, policies } = Object(options)
+  return Object(limits) === limits && policies === undefined
+}
+
 /** A host, and what shows it. */
 export interface FoundHost extends Host {
-  key: keyof typeof hosts
+  key: keyof typeof hosts | 'limits'
   /** A sentence for the user. */
   sentence: string
   /** A file that imports the module of `sluice build`. */
@@ -63,7 +79,7 @@ const MAX_FILES = 5_000
 
 /**
  * Finds the host of a configuration: the function that gets it, in a file of the project that imports it, directly or through others.
- * Without such a file it is a gateway.
+ * Without such a file it is a gateway. Limits by name and key show it by themselves.
  * @param built the module that `sluice build` writes. Defaults to the one beside the configuration
  */
 export async function hostOf(
@@ -80,6 +96,8 @@ export async function hostOf(
   }
   const [user] = importersOf(new Set([resolve(built)]), files)
   const builtIn = user && relative(root, user)
+  if (isOfLimits(await loadConfig(file).catch(() => undefined)))
+    return { ...limits, key: 'limits', sentence: OF_LIMITS, builtIn }
   let importers = importersOf(new Set([file, resolve(built)]), files)
   for (const seen = new Set(importers); importers.length > 0; ) {
     for (const path of importers) {
@@ -96,6 +114,8 @@ export async function hostOf(
 
 const BY_DEFAULT =
   'Judged as a gateway: no file imports it and calls rateLimiter, createSluice or rateLimitProxy.'
+
+const OF_LIMITS = 'Judged as limits by name and key: it has limits, and no policies.'
 
 async function* codeIn(root: string, folder = root): AsyncGenerator<string> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])

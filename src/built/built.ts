@@ -1,9 +1,7 @@
 /** Limiters of a configuration that `npx sluice build` has parsed. They load no schema, and only the features that the module names. */
 import { apiLua } from '../api/lua.ts'
-import { fnv1a } from '../core/base/fnv.ts'
 import type { Config } from '../core/config/parse.ts'
 import type { ScriptPart } from '../core/connection/upstash/part.ts'
-import { NotConfigured } from '../core/decide/configured.ts'
 import { operations } from '../core/decide/operate.ts'
 import type { Feature, Limiter } from '../core/feature.ts'
 import { limiterOf } from '../core/limiter.ts'
@@ -15,11 +13,14 @@ import {
   gatewayOf,
   type createGateway as unbuiltGateway,
 } from '../hosts/worker/gateway.ts'
+import { type Compared, comparing, namedFeatures } from './compared.ts'
 
 /** @internal */
 export * from '../features/compile.ts'
 /** @internal */
 export { headerSet } from '../features/header-sets/sets.ts'
+/** @internal */
+export { compared, fingerprintOf } from './compared.ts'
 
 /** A host that lacks something: a configuration may need it. @internal */
 export type LackingHost = 'node' | 'next'
@@ -41,55 +42,6 @@ export interface Built {
 /** Gives the module that `npx sluice build` writes its type. @internal */
 export const built = (own: Built): Built => own
 
-/** The error of a module that is stale. @internal */
-export interface Compared {
-  error?: NotConfigured
-}
-
-const isPlain = (value: object) =>
-  [Object.prototype, Array.prototype, null].includes(Object.getPrototypeOf(value))
-
-/**
- * A hash of the values of a configuration and of the names of its features. It is the same with other functions, and with other objects of
- * a class.
- * @internal
- */
-export const fingerprintOf = (options: object): number =>
-  fnv1a(
-    JSON.stringify(options, (name, value) => {
-      if (name === 'use') return [value].flat().map((one) => one?.name)
-      return Object(value) === value && !isPlain(value) ? typeof value : value
-    }),
-  )
-
-/**
- * Compares a module with its source.
- * @param source the configuration as it is written, whose functions must be those of the build; or loads it, in development
- * @throws {ConfigError} if the configuration has changed since the build
- * @internal
- */
-export function compared(fingerprint: number, source: object): Compared {
-  const made: Compared = {}
-  const compare = (options: object) => {
-    if (fingerprintOf(options) !== fingerprint) made.error = new NotConfigured([STALE])
-  }
-  // A deployment may lack the source, which is then not compared.
-  if (typeof source === 'function')
-    source()
-      .then(({ default: options }: { default: object }) => compare(options))
-      .catch(() => {})
-  else compare(source)
-  if (made.error) throw made.error
-  return made
-}
-
-const STALE = {
-  path: 'sluice.built.ts',
-  expected: 'the module of sluice.config.ts as it is now',
-  got: 'an older one',
-  hint: 'Run: npx sluice build',
-}
-
 /** The parts of the general script that the host needs, features that it has, and what it lacks. */
 interface BuiltHost {
   lua?: readonly ScriptPart[]
@@ -107,23 +59,16 @@ export function limiterFor(
     throw new Error(
       `The configuration needs what sluice/${lacking} lacks, or names no clientAddress. To list it: npx sluice check`,
     )
-  const own = features.map((compile, index) => ({ name: `${index}`, compile }))
   const limiter = limiterOf(
     config,
-    [...own, ...more, ...(config.use as Feature[])],
+    [...namedFeatures(features), ...more, ...(config.use as Feature[])],
     lua,
     live && {
       options: live.options,
       parse: async (options) => (await live.load()).parse(options, lacking),
     },
   )
-  const { partsOf } = limiter
-  if (compared)
-    limiter.partsOf = (env) => {
-      if (compared.error) throw compared.error
-      return partsOf(env)
-    }
-  return limiter
+  return comparing(limiter, compared)
 }
 
 /** `rateLimiter` of `sluice`, for a built configuration. */

@@ -5,7 +5,7 @@ import type { Policy } from '../core/config/parse.ts'
 import type { ScriptPart } from '../core/connection/upstash/part.ts'
 import { matchWith } from '../core/decide/matched.ts'
 import { Door } from './door.ts'
-import { engineOf } from './limits.ts'
+import { engineOf } from './named.ts'
 import { type LimitsOptions, type LimitTerms, parseLimits } from './terms.ts'
 
 /** The most sets of terms that are kept parsed. */

@@ -1,14 +1,6 @@
 /** Limits by name and key, for code that has no request: a job, a tool call, a server action, a message of a WebSocket. */
-import { createLog } from '../core/base/log.ts'
-import type { Part } from '../core/base/part.ts'
-import { show } from '../core/base/show.ts'
 import type { Config } from '../core/config/parse.ts'
-import type { ScriptPart } from '../core/connection/upstash/part.ts'
-import { createEngine, type Engine } from '../core/decide/engine.ts'
-import { matchWith } from '../core/decide/matched.ts'
-import { operations } from '../core/decide/operate.ts'
-import { type Feature, featuresOf, stagesOf } from '../core/feature.ts'
-import type { KeyValues } from '../core/program/explicit-key.ts'
+import type { Feature } from '../core/feature.ts'
 import { declaration as bansFields } from '../features/bans/declaration.ts'
 import { compile as bans } from '../features/bans/stages.ts'
 import { declaration as concurrencyFields } from '../features/concurrency/declaration.ts'
@@ -21,8 +13,9 @@ import { declaration as slidingLogFields } from '../features/sliding-log/declara
 import { compile as slidingLog } from '../features/sliding-log/stages.ts'
 import { declaration as turnsFields } from '../features/turns/declaration.ts'
 import { turns } from '../features/turns/stages.ts'
-import { callsOf, Door, type Limits } from './door.ts'
-import { type LimitsOptions, type LimitTerms, parseLimits } from './terms.ts'
+import type { Limits } from './door.ts'
+import { engineOf, namedLimits } from './named.ts'
+import { type LimitsConfig, type LimitsOptions, type LimitTerms, parseLimits } from './terms.ts'
 
 export type {
   KeyValue,
@@ -35,7 +28,7 @@ export type {
   RefundOptions,
 } from './door.ts'
 
-export type { LimitsOptions, LimitTerms } from './terms.ts'
+export type { LimitsConfig, LimitsOptions, LimitTerms } from './terms.ts'
 
 const byDefault: readonly Feature[] = [
   { ...bansFields, compile: bans },
@@ -58,33 +51,13 @@ export function limits<Name extends string>(
   { env, ...options }: LimitsOptions = {},
 ): Limits<Name> {
   const config = parseLimits(terms, options, byDefault)
-  const engine = engineOf(config, byDefault)
-  const byName = new Map(config.policies.map((policy) => [policy.name, policy]))
-
-  function find(name: string, key: KeyValues) {
-    const policy = byName.get(name)
-    if (!policy) return { path: 'name', expected: oneOf([...byName.keys()]), got: show(name) }
-    const values = Array.isArray(key) ? key : [key]
-    return matchWith(
-      policy,
-      values.map((value) => ['key', `${value}`] satisfies Part),
-    )
-  }
-  return callsOf(new Door(engine, find, { env }))
+  return namedLimits(engineOf(config, byDefault), env)
 }
 
 /**
- * @param lua the parts of the script that the limits need besides those of features. Defaults to none
+ * Parses the default export of a configuration of limits.
+ * @throws {ConfigError} lists every problem
  * @internal
  */
-export function engineOf(
-  config: Config,
-  byDefault: readonly Feature[],
-  lua: readonly ScriptPart[] = [],
-): Engine {
-  const log = createLog()
-  const features = featuresOf(config, byDefault)
-  return createEngine(config, log, stagesOf({ config, log }, features, [operations, ...lua]))
-}
-
-const oneOf = (names: string[]) => names.map((name) => JSON.stringify(name)).join(' or ')
+export const parseLimitsConfig = ({ limits: terms, ...options }: LimitsConfig): Config =>
+  parseLimits(terms, options, byDefault, 'limits.')

@@ -96,14 +96,22 @@ export interface LimitsOptions
   env?: object
 }
 
+/** The default export of `sluice.config.ts` that `npx sluice build` makes limits of. */
+export interface LimitsConfig<Name extends string = string> extends Omit<LimitsOptions, 'env'> {
+  /** The terms by the names of the limits, as `limits` takes them. */
+  limits: Record<Name, LimitTerms>
+}
+
 /**
  * @param features those of the limiter, which have the schemas of their fields
+ * @param prefix what stands before the names of the limits in the paths of problems. Defaults to nothing
  * @throws {ConfigError} lists every problem
  */
 export function parseLimits(
   terms: Record<string, LimitTerms>,
   settings: Omit<LimitsOptions, 'env'>,
   features: readonly FeatureFields[],
+  prefix = '',
 ): Config {
   const names = Object.keys(terms)
   const policies = names.map((name) => ({ ...terms[name], name }))
@@ -111,7 +119,7 @@ export function parseLimits(
     checkCounting(valid, problem, all, features)
   })
   const { output, problems } = checked(schema, { ...settings, policies }, 'limits')
-  if (problems) throw new ConfigError(problems.map((one) => atTerms(one, names)))
+  if (problems) throw new ConfigError(problems.map((one) => atTerms(one, names, prefix)))
   const { deadline, ...rest } = output
   return {
     ...rest,
@@ -126,12 +134,12 @@ export function parseLimits(
 }
 
 /** A problem with its path in the terms. A field that limits do not have probably reads a request. */
-function atTerms(problem: ConfigProblem, names: string[]): ConfigProblem {
+function atTerms(problem: ConfigProblem, names: string[], prefix: string): ConfigProblem {
   const [, index, field = ''] = /^policies\[(\d+)\]\.(.*)/.exec(problem.path) ?? []
   // The list of policies is made of the terms.
   if (index === undefined)
-    return { ...problem, expected: problem.expected.replace(' policies,', '') }
-  const own = { ...problem, path: `${names[Number(index)]}.${field}` }
+    return { ...problem, expected: problem.expected.replace(' policies,', prefix && ' limits,') }
+  const own = { ...problem, path: `${prefix}${names[Number(index)]}.${field}` }
   const known = Object.keys(namedFields())
   if (known.includes(/^\w*/.exec(field)![0])) return own
   const hint = `limits() decides without a request. Its terms are ${known.slice(1).join(', ')}`

@@ -446,6 +446,38 @@ describe('In a project', () => {
       )
     }))
 
+  test('limits are written with their names and the features of their terms.', () =>
+    building(async (run, config) => {
+      const limits =
+        "{ invites: { limit: 5, window: '1m' }, api: { limit: 9, window: '1s', wait: '1s' } }"
+      await writeFile(config, `export default { limits: ${limits}, namespace: 'shop' }`)
+      expect(await run(config)).toBe(0)
+      const text = await readFile(builtFileOf(config), 'utf8')
+      expect(text).toContain("import { built, compared, turns } from 'sluice/built/limits'")
+      expect(text).toContain("export { limits } from 'sluice/built/limits'")
+      expect(text).toContain('names: ["invites","api"]')
+      expect(await run(config, '--check')).toBe(0)
+      await writeFile(config, `export default { limits: ${limits} }`)
+      expect(await run(config, '--check')).toBe(1)
+    }))
+
+  test('the problems of limits have their places in the file.', () =>
+    building(async (run, config) => {
+      await writeFile(
+        config,
+        "export default {\n  limits: {\n    a: { limit: 0, window: '1m', key: 'ip' },\n  },\n  origin: 'zone',\n}\n",
+      )
+      expect(await run(config)).toBe(1)
+      const [[printed]] = vi.mocked(console.log).mock.calls as [[string]]
+      expect(printed).toMatch(
+        /:3:10 {2}invalid {2}limits\.a\.limit: expected a whole number of at least 1, got 0/,
+      )
+      expect(printed).toMatch(/:3:34 {2}invalid {2}limits\.a\.key: expected nothing/)
+      expect(printed).toMatch(
+        /:5:3 {2}invalid {2}origin: expected one of the fields .* unconfigured, namespace/,
+      )
+    }))
+
   test('a configuration that is a function names what it must be.', () =>
     building(async (run, config) => {
       await writeFile(config, 'export default (env) => ({ policies: [] })')

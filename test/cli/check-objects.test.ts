@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { objectProblems } from '../../cli/check/objects.ts'
 import { gatewayFiles } from '../../cli/init/templates.ts'
 import { creationIn } from '../../cli/project/object-lines.ts'
+import { parseConfig } from '../../src/core/config/parse.ts'
 import { durableObjects } from '../../src/stores/durable-objects/index.ts'
 import { type CliProject, cliProject } from '../support/cli-project.ts'
 
@@ -42,7 +43,8 @@ afterAll(() => project.remove())
 /** The findings. */
 async function problems(file = 'wrangler.toml', options = {}): Promise<string[]> {
   const policies = [{ name: 'per-ip', limit: 10, window: '1m' }]
-  return objectProblems({ store: durableObjects(options), policies }, join(project.folder, file))
+  const config = parseConfig({ store: durableObjects(options), policies })
+  return objectProblems(config, join(project.folder, file))
 }
 
 const without = (text: string, part: RegExp) => {

@@ -248,6 +248,14 @@ describe('the host of a project', () => {
     expect(await sentenceFor({})).toMatch(/^Judged as a gateway: no file imports it/)
   })
 
+  test('A configuration with limits, and without policies, is judged as limits, whatever imports it.', async () => {
+    const config = 'export default { limits: {} }'
+    for (const files of [{}, { 'index.ts': from('rateLimiter') }])
+      expect(await sentenceFor({ ...files, 'sluice.config.ts': config })).toBe(
+        'Judged as limits by name and key: it has limits, and no policies.',
+      )
+  })
+
   test.each<[string, Record<string, string>, string?]>([
     [
       'with the extension of the output',

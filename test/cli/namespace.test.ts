@@ -4,8 +4,6 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { describeNamespace } from '../../cli/check/namespace.ts'
 
-const policies = [{ name: 'per-ip', limit: 100, window: '1m' }]
-
 describe('the namespace in npm run check', () => {
   let folder: string
   beforeAll(async () => {
@@ -16,7 +14,7 @@ describe('the namespace in npm run check', () => {
   const namespaceOf = async (namespace: string | undefined, toml: string) => {
     const file = join(folder, 'wrangler.toml')
     await writeFile(file, toml)
-    return describeNamespace({ policies, namespace }, file)
+    return describeNamespace({ namespace }, file)
   }
   const environments = `name = "a"
 [env.staging]
@@ -34,7 +32,7 @@ A = "1"
 
   test('The check prints "none" for a configuration without a namespace.', async () => {
     expect(await namespaceOf(undefined, 'name = "a"')).toBe('none')
-    expect(await describeNamespace({ policies }, join(folder, 'missing.toml'))).toBe('none')
+    expect(await describeNamespace({}, join(folder, 'missing.toml'))).toBe('none')
   })
 
   test('Without a namespace the check names the environments of wrangler.toml that may share counters.', async () => {

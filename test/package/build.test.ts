@@ -55,9 +55,30 @@ const proxy = rateLimitProxy(config)
 export default { fetch: (request: Request) => proxy(request, { waitUntil() {} }) }
 `
 
+/** Limits by name and key, in a folder beside. */
+const LIMITS = `import type { LimitsConfig } from 'sluice/limits'
+export default {
+  unconfigured: 'local',
+  limits: { invites: { limit: 2, window: '1h' }, api: { limit: 9, window: '1s', wait: '1s' } },
+} satisfies LimitsConfig
+`
+
+const QUOTA = `import config, { limits } from './sluice.built.ts'
+const quota = limits(config)
+// @ts-expect-error: there is no such limit
+const wrong: () => Promise<unknown> = () => quota.limit('other', 'ann')
+export const rejected = wrong().catch(String)
+export default {
+  async fetch() {
+    const { allowed } = await quota.limit('invites', 'ann')
+    return new Response('', { status: allowed ? 200 : 429 })
+  },
+}
+`
+
 test('A built configuration decides in a Worker, with Vite, in Next.js, Node and Bun.', async () => {
   const project = await createConsumer({
-    packages: ['hono@4.13.19', 'wrangler@4.156.0', 'vite@8.4.0', 'bun@1.4.5'],
+    packages: ['hono@4.13.19', 'wrangler@4.156.0', 'vite@8.4.0', 'bun@1.4.5', 'typescript@7.0.2'],
     files: {
       'package.json': '{ "name": "built", "type": "module" }',
       'wrangler.jsonc': `{
@@ -75,6 +96,8 @@ test('A built configuration decides in a Worker, with Vite, in Next.js, Node and
       'server.ts': SERVER,
       'proxy.ts': PROXY,
       'call.mjs': CALLER,
+      'quota/sluice.config.ts': LIMITS,
+      'quota/quota.ts': QUOTA,
     },
   })
   const { folder, run, node } = project
@@ -91,6 +114,15 @@ test('A built configuration decides in a Worker, with Vite, in Next.js, Node and
   expect(await node('server.ts')).toBe('200,200,429\n')
   expect(await node('call.mjs', './proxy.ts')).toBe('200,200,429\n')
   expect(await run('bun', 'call.mjs', './src/worker.ts')).toBe('200,200,429\n')
+
+  await run('sluice', 'build', '--config', 'quota/sluice.config.ts')
+  expect(await node('call.mjs', './quota/quota.ts')).toBe('200,200,429\n')
+  const options = '--noEmit --strict --target es2022 --module esnext --moduleResolution bundler'
+  const more = ['--allowImportingTsExtensions', '--skipLibCheck', 'quota/quota.ts']
+  expect(await run('tsc', ...options.split(' '), ...more)).toBe('')
+  expect(await run('sluice', 'check', '--config', 'quota/sluice.config.ts')).toContain(
+    '✓ build\nJudged as limits by name and key',
+  )
 
   // A change of an imported file makes the module stale.
   await writeFile(file('limits.ts'), 'export const limit = 1\n')

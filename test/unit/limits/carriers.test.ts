@@ -5,13 +5,17 @@
 import * as fc from 'fast-check'
 import { type RunningRedis, startBridge } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll, describe, expect, vi } from 'vitest'
+import { expressionOf, neededBy } from '../../../cli/build/module.ts'
+import { built, limits as builtLimits } from '../../../src/built/limits.ts'
 import { createClient } from '../../../src/client/client.ts'
 import type { Decision, LimitStatus } from '../../../src/core/base/decision.ts'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
+import * as features from '../../../src/features/compile.ts'
 import { createSluice } from '../../../src/hosts/app/sluice.ts'
 import { deployed } from '../../../src/hosts/worker/deployed.ts'
 import { createGateway } from '../../../src/hosts/worker/gateway.ts'
 import type { LimitDecision, LimitKey, Limits } from '../../../src/limits/door.ts'
+import { type LimitsConfig, limits, parseLimitsConfig } from '../../../src/limits/limits.ts'
 import { RateLimit } from '../../../src/rpc.ts'
 import { durableObjects } from '../../../src/stores/durable-objects/index.ts'
 import { borrowRedis } from '../../support/borrow-redis.ts'
@@ -174,6 +178,31 @@ const byRpc: Make = (config, env) => {
 
 const carriers = { inProcess, overHttp, byHand, byRpc }
 
+/** The policies as limits. They count under other names of clients than the policies, which read them from requests. */
+const configOfLimits = ({ store, namespace, deadline, policies }: ConfigOptions): LimitsConfig => ({
+  ...{ namespace: namespace!, deadline: deadline!, ...(store && { store }) },
+  limits: Object.fromEntries(policies.map(({ name, key: _, ...terms }) => [name, terms as never])),
+})
+
+const byTerms: Make = (config, env) => {
+  const { limits: terms, ...options } = configOfLimits(config)
+  return ofLimits(limits(terms, options), env)
+}
+
+/** As the module of `sluice build`. */
+const byModule: Make = (config, env) => {
+  const options = configOfLimits(config)
+  const parsed = parseLimitsConfig(options)
+  const { text } = expressionOf(parsed, options as never)
+  const needed = neededBy(parsed)
+  const own = {
+    names: Object.keys(options.limits),
+    config: new Function('options', `return ${text}`)(options),
+    features: Object.entries(features).flatMap(([name, one]) => (needed.includes(name) ? one : [])),
+  }
+  return ofLimits(builtLimits(built(own)), env)
+}
+
 /** All that the steps have answered, without the random ids of slots. */
 async function run(carrier: Carrier, steps: Step[]): Promise<unknown[]> {
   const taken: { decision: Decision; pairs: Pairs }[] = []
@@ -214,8 +243,19 @@ function lawOn(
   options: ConfigOptions,
   open: (namespace: string) => { env: object; records: () => Promise<unknown> },
 ) {
+  const claim = 'The same schedule gives the same decisions and the same records'
+  lawOf(`${claim} by each carrier.`, carriers, options, open)
+  lawOf(`${claim} by limits that are built and not built.`, { byTerms, byModule }, options, open)
+}
+
+function lawOf(
+  claim: string,
+  carriers: Record<string, Make>,
+  options: ConfigOptions,
+  open: Parameters<typeof lawOn>[1],
+) {
   property(
-    'The same schedule gives the same decisions and the same records by each carrier.',
+    claim,
     fc.array(step, { minLength: 4, maxLength: 12 }),
     async (steps) => {
       runs += 1

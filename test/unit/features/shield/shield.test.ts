@@ -209,7 +209,7 @@ describe('the comparison with wrangler.toml', { timeout: 120_000 }, () => {
     folder = await mkdtemp(join(tmpdir(), 'sluice-'))
   })
   afterAll(() => rm(folder, { recursive: true }))
-  const options = { policies: [policy], shield }
+  const config = parseConfig({ policies: [policy], shield }, defaultFields)
   const binding = (name: string, limit: number, period: number) =>
     `[[ratelimits]]\nname = "${name}"\nnamespace_id = "1001"\nsimple = { limit = ${limit}, period = ${period} }\n`
 
@@ -227,10 +227,10 @@ describe('the comparison with wrangler.toml', { timeout: 120_000 }, () => {
   ])('For the wrangler.toml %j npm run check reports %j.', async (text, lines) => {
     const file = join(folder, 'wrangler.toml')
     await writeFile(file, `name = "a"\nmain = "a.ts"\ncompatibility_date = "2026-10-01"\n${text}`)
-    expect(await shieldMismatches(options, file)).toEqual(lines)
+    expect(await shieldMismatches(config, file)).toEqual(lines)
   })
 
   test('Without a shield npm run check does not read wrangler.toml.', async () => {
-    expect(await shieldMismatches({ policies: [policy] }, '/nowhere')).toEqual([])
+    expect(await shieldMismatches({ shield: undefined }, '/nowhere')).toEqual([])
   })
 })

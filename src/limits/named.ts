@@ -1,0 +1,41 @@
+/** Limits in normal form, decided by their names. */
+import { createLog } from '../core/base/log.ts'
+import type { Part } from '../core/base/part.ts'
+import { show } from '../core/base/show.ts'
+import type { Config } from '../core/config/parse.ts'
+import type { ScriptPart } from '../core/connection/upstash/part.ts'
+import { createEngine, type Engine } from '../core/decide/engine.ts'
+import { matchWith } from '../core/decide/matched.ts'
+import { operations } from '../core/decide/operate.ts'
+import { type Feature, featuresOf, stagesOf } from '../core/feature.ts'
+import type { KeyValues } from '../core/program/explicit-key.ts'
+import { callsOf, Door, type Limits } from './door.ts'
+
+/** @param env the environment of calls that have no other. Defaults to the process */
+export function namedLimits<Name extends string>(engine: Engine, env?: object): Limits<Name> {
+  const byName = new Map(engine.config.policies.map((policy) => [policy.name, policy]))
+
+  function find(name: string, key: KeyValues) {
+    const policy = byName.get(name)
+    if (!policy) return { path: 'name', expected: oneOf([...byName.keys()]), got: show(name) }
+    const values = Array.isArray(key) ? key : [key]
+    return matchWith(
+      policy,
+      values.map((value) => ['key', `${value}`] satisfies Part),
+    )
+  }
+  return callsOf(new Door(engine, find, { env }))
+}
+
+/** @param lua the parts of the script that the limits need besides those of features. Defaults to none */
+export function engineOf(
+  config: Config,
+  byDefault: readonly Feature[],
+  lua: readonly ScriptPart[] = [],
+): Engine {
+  const log = createLog()
+  const features = featuresOf(config, byDefault)
+  return createEngine(config, log, stagesOf({ config, log }, features, [operations, ...lua]))
+}
+
+const oneOf = (names: string[]) => names.map((name) => JSON.stringify(name)).join(' or ')
