@@ -111,8 +111,8 @@ test('The figures of the table of costs follow from its formula.', () => {
     const seldom = dollars(perMonth(isolates, 60) * each, 10e6, 0.25)
     expect(often).toBeCloseTo(Number(atTen.slice(1)), isolates > 10 ? 0 : 2)
     expect(seldom).toBeCloseTo(Number(atSixty.slice(1)), 1)
-    expect(cost).toContain(`points: ${atTen} |`)
-    expect(cost).toContain(`points: ${atSixty} |`)
+    expect(cost).toContain(atTen)
+    expect(cost).toContain(atSixty)
   }
   expect(dollars(perMonth(100, 10), 20e6, 0.6)).toBeCloseTo(3.55, 2)
 })

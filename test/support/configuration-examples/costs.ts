@@ -1,39 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
-import {
-  ok,
-  type RequestOptions,
-  running,
-  type Scenarios,
-  withHeaders,
-  withKey,
-  withToken,
-} from './client.ts'
+import { ok, type RequestOptions, type Scenarios, withToken } from './client.ts'
 
 /** Scenarios for costs, outcomes, penalties, plans, calendar quotas and concurrency. */
 export const costs: Scenarios = {
-  async exports({ send, remaining, statuses }) {
-    const key = withKey('alpha')
-    const deep = withHeaders({ 'x-api-key': 'alpha', 'X-Depth': 'full' })
-    expect(
-      await remaining(
-        ['/api/export/7', key],
-        ['/API/export//7', key],
-        ['/api/search', key],
-        ['/api/search', deep],
-        ['POST /api/things', key],
-        ['POST /api/export/7', key],
-        ['/api/quota', key],
-      ),
-    ).toEqual([75, 50, 49, 44, 42, 17, 17])
-    const { status, remaining: unchanged, field } = await send('/api/export/7', key)
-    expect([status, unchanged]).toEqual([429, 17])
-    expect(Number(field('retry-after'))).toBeGreaterThan(0)
-    expect(await statuses(17, '/api/things', key)).toEqual(ok(17))
-    expect(await statuses(2, '/api/quota', key)).toEqual(ok(2))
-    expect((await send('/api/quota')).body.detail).toBe('The request lacks api-key.')
-  },
-
   async 'costs-by-bytes'({ send }) {
     const { field, remaining, body } = await send('/files/a')
     expect(field('ratelimit-policy')).toBe('"egress";q=100000000;qu="content-bytes";w=600')
@@ -66,27 +36,6 @@ export const costs: Scenarios = {
     }
   },
 
-  async outcomes({ send, remaining, statuses }) {
-    const failing = 'POST /login?answer-status=401'
-    for (let time = 0; time < 4; time++) {
-      const before = running.stack.httpRequests()
-      const { status, remaining: left } = await send('POST /login')
-      expect([status, left]).toEqual([200, 4])
-      await expect.poll(() => running.stack.httpRequests() - before).toBe(2) // with the refund
-    }
-    const all = await Promise.all(Array.from({ length: 20 }, () => send(failing)))
-    expect(all.filter(({ status }) => status === 401)).toHaveLength(5)
-    expect(await statuses(1, 'POST /login')).toEqual([429])
-
-    const completion = '/v1/completions?answer-header=x-tokens:20'
-    const { remaining: afterCharge } = await send(completion)
-    expect(afterCharge).toBe(9500)
-    // The bucket also regains three tokens a second.
-    await expect
-      .poll(async () => (await remaining([completion]))[0], { timeout: 10_000, interval: 500 })
-      .toBeGreaterThan(9300)
-  },
-
   async penalties({ send }) {
     const problems = new Set<unknown>()
     for (let burst = 0; burst < 5 && problems.size < 2; burst++) {
@@ -116,19 +65,6 @@ export const costs: Scenarios = {
     )
     const perTenant = tenants.map((token): [string, RequestOptions] => ['/tenants/a', token])
     expect(await remaining(...perTenant)).toEqual([19_999, 199, 49])
-  },
-
-  async calendar({ send }) {
-    const key = withKey('alpha')
-    const { field } = await send('/', key)
-    expect(field('ratelimit-policy')).toMatch(
-      /^"monthly";q=10000;w=2[4-7]\d{5}, "daily";q=500;w=86400$/,
-    )
-    const keyed = await Promise.all(Array.from({ length: 5 }, () => send('/', key)))
-    expect(keyed.every(({ status }) => status === 200)).toBe(true)
-    const wait = Number(/;t=(\d+)/.exec((await send('/')).field('ratelimit')!)![1])
-    const midnight = new Date(Date.now() + wait * 1000 - 500).toISOString()
-    expect(midnight).toMatch(/T(00:00:0|23:59:59)/)
   },
 
   async concurrency({ send, statuses }) {

@@ -70,13 +70,6 @@ export const credentials: Scenarios = {
     ])
   },
 
-  async credentials({ remaining }) {
-    // The field reports the policy that is closest to its limit.
-    expect(await remaining('/', ['/', withKey('alpha')], ['/', withKey('invented')], '/')).toEqual([
-      29, 598, 28, 27,
-    ])
-  },
-
   async 'known-keys'({ send, remaining }) {
     expect(await remaining(['/', withKey('alpha')], ['/', withKey('alpha')])).toEqual([999, 998])
     for (const [options, detail] of [

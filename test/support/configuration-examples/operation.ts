@@ -25,18 +25,16 @@ export const operation: Scenarios = {
     redis.destroy()
   },
 
-  async shadow({ send }) {
-    const shadowField = async (target: string) => {
-      const { status, field, body } = await send(target, {
+  async 'shadow-mode'({ send }) {
+    const shadowField = async () => {
+      const { status, field, body } = await send('/', {
         headers: { 'Sluice-Shadow': '"invented"' },
       })
       expect([status, field('ratelimit-policy')]).toEqual([200, '"per-ip";q=100;w=60'])
       return body.headers!['sluice-shadow']
     }
-    expect(await shadowField('/sign-up')).toBeUndefined()
-    expect(await shadowField('/sign-up')).toBe('"sign-up"')
-    expect(await shadowField('/sign-up')).toBe('"per-ip-strict", "sign-up"')
-    expect(await shadowField('/')).toBe('"per-ip-strict"')
+    for (let sent = 0; sent < 3; sent += 1) expect(await shadowField()).toBeUndefined()
+    expect(await shadowField()).toBe('"per-ip-strict"')
     const lines = () => running.stack.worker.logs.map((line) => JSON.parse(line))
     await expect
       .poll(lines)
