@@ -12,9 +12,7 @@ import { type Ask, decideBody } from './schema.ts'
 
 /** `POST /_sluice/v1/decide`: one decision with status 200 or 429, or a list of decisions in one round trip. */
 export async function decide(call: Call): Promise<Response> {
-  const read = await readQuestions<Ask>(call, decideBody)
-  if (read instanceof Response) return read
-  const { isList, questions: asks, idempotency } = read
+  const { isList, questions: asks, idempotency } = await readQuestions<Ask>(call, decideBody)
   const takes = asks.some(({ ask }) => ask.mode !== 'peek')
   const questions = await Promise.all(
     asks.map(

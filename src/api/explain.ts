@@ -49,10 +49,9 @@ export const whyNot = ({ policy, ...why }: Unmet) => why
 
 /** `POST /_sluice/v1/policies/{name}/try`: reports how a policy applies to a request, without a charge. */
 export async function tryRequest(call: Call, { name }: Policy): Promise<Response> {
-  const body = await bodyOf(call.request, tryBody)
-  if (body instanceof Response) return body
-  const matched = await describedRequest(body.request, call.rules, call.runtime)
-  if ('expected' in matched) return unprocessable([matched])
+  const { request } = await bodyOf(call.request, tryBody)
+  const matched = await describedRequest(request, call.rules, call.runtime)
+  if ('expected' in matched) throw unprocessable([matched])
   const { denied, policies, unmet } = matched
   const [found, ...others] = policies.filter(({ policy }) => policy.name === name)
   const why = unmet?.find(({ policy }) => policy.name === name)

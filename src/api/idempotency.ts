@@ -3,6 +3,7 @@ import type { Idempotency } from '../core/decide/question.ts'
 import type { Caller } from '../core/endpoint.ts'
 import type { Matched } from '../core/program/match.ts'
 import { problem } from '../core/respond/response.ts'
+import { badRequest } from './problems.ts'
 
 /** The time in which a repeated call gets the answer of the first, in ms. */
 const FOR_MS = 60_000
@@ -11,21 +12,19 @@ const FOR_MS = 60_000
  * Reads `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header-07): 1 to 255 visible characters, a separate name space for each
  * caller. The fingerprint changes with the body, with the policies and with their terms, because a stored reply has only states, from
  * which other terms would give another answer.
- * @returns `undefined` without the field, a problem if it is invalid
+ * @returns `undefined` without the field
+ * @throws {Response} 400 if the field is invalid
  */
 export async function idempotencyOf(
   { headers, url }: Request,
   caller: Caller,
   body: unknown,
   questions: { matched: Matched }[],
-): Promise<Idempotency | Response | undefined> {
+): Promise<Idempotency | undefined> {
   const key = headers.get('idempotency-key')
   if (key === null) return undefined
   if (!/^[!-~]{1,255}$/.test(key)) {
-    return problem(400, {
-      title: 'Bad Request',
-      detail: 'Idempotency-Key: expected 1 to 255 visible ASCII characters.',
-    })
+    throw badRequest('Idempotency-Key: expected 1 to 255 visible ASCII characters.')
   }
   const policies = questions.map(({ matched }) =>
     matched.policies.map(({ policy, cost, floor }) => {

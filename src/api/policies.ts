@@ -44,7 +44,7 @@ const byName = (fields: { name: string; values: string[] | undefined }[]) =>
 /** `GET /_sluice/v1/policies`: the current policies, and whether the database answers. */
 export async function listPolicies({ rules, parts }: Call): Promise<Response> {
   const { policies } = rules.config
-  const store = await probe(parts.database, parts.nameSubject)
+  const { database: store } = await probe(parts.database, parts.nameSubject, ['probe', 'probe'])
   return jsonAnswer({
     policies: policies.map((policy): PolicyReport => {
       const { name, algorithm, limit, windowMs, burst, mode, onStoreError } = policy

@@ -1,8 +1,15 @@
 import type { ConfigProblem, StoreError } from '../core/base/errors.ts'
+import type { Policy } from '../core/config/parse.ts'
 import { problem } from '../core/respond/response.ts'
 
 export const badRequest = (detail: string): Response =>
   problem(400, { title: 'Bad Request', detail })
+
+export const conflict = (detail: string, more?: object): Response =>
+  problem(409, { title: 'Conflict', detail, ...more })
+
+export const noBans = ({ name }: Policy): Response =>
+  conflict(`The policy ${name} has no bans. Set penalty, for example to 'manual'.`)
 
 /** The problem of an invalid JSON body. Lists each error with its path. */
 export const unprocessable = (errors: ConfigProblem[]): Response =>
@@ -17,5 +24,3 @@ export const unprocessable = (errors: ConfigProblem[]): Response =>
 /** The problem of an endpoint that has no fallback if the store fails. */
 export const storeFailed = ({ code, message }: StoreError): Response =>
   problem(503, { title: 'Service Unavailable', detail: message, code })
-
-export const notFound = (detail: string): Response => problem(404, { title: 'Not Found', detail })

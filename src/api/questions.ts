@@ -47,13 +47,12 @@ export interface Questions<A> {
   idempotency: Idempotency | undefined
 }
 
-/** Reads the ask or the list of asks of a call. Returns a problem with the path of each error if they are invalid. */
+/** Reads the ask or the list of asks of a call. @throws {Response} a problem with the path of each error if they are invalid */
 export async function readQuestions<A extends AnyAsk>(
   { request, caller, rules, runtime }: Call,
   schema: Schema<A | A[]>,
-): Promise<Questions<A> | Response> {
+): Promise<Questions<A>> {
   const body = await bodyOf(request, schema)
-  if (body instanceof Response) return body
   const isList = Array.isArray(body)
   const all = await Promise.all(
     (isList ? body : [body]).map(async (ask, index) => {
@@ -63,8 +62,7 @@ export async function readQuestions<A extends AnyAsk>(
     }),
   )
   const problems = all.filter((one): one is ConfigProblem => 'expected' in one)
-  if (problems.length > 0) return unprocessable(problems)
+  if (problems.length > 0) throw unprocessable(problems)
   const questions = all as MatchedQuestion<A>[]
-  const idempotency = await idempotencyOf(request, caller, body, questions)
-  return idempotency instanceof Response ? idempotency : { isList, questions, idempotency }
+  return { isList, questions, idempotency: await idempotencyOf(request, caller, body, questions) }
 }

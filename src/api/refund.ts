@@ -8,7 +8,6 @@ import { type RefundAsk, refundBody, type SettleAsk, settleBody } from './schema
 /** `POST /_sluice/v1/refund`: refunds all or some units of a charge, and releases slots by id. */
 export async function refund(call: Call): Promise<Response> {
   const read = await readQuestions<RefundAsk>(call, refundBody)
-  if (read instanceof Response) return read
   const questions = read.questions.map(({ ask: { slot, decidedAt }, matched }) => {
     return { matched, decidedAt, slot }
   })
@@ -18,7 +17,6 @@ export async function refund(call: Call): Promise<Response> {
 /** `POST /_sluice/v1/settle`: returns or charges the rest of what a decision has charged, and releases its slots. */
 export async function settle(call: Call): Promise<Response> {
   const read = await readQuestions<SettleAsk>(call, settleBody)
-  if (read instanceof Response) return read
   const questions = read.questions.map(({ ask: { used, decision }, matched }) => ({
     matched,
     used,

@@ -4,7 +4,7 @@ import type { Limiter } from '../core/create.ts'
 import { decideEach } from '../core/decide/decide.ts'
 import type { LimiterParts } from '../core/decide/question.ts'
 import type { ApiRuntime, Caller, Endpoint } from '../core/endpoint.ts'
-import { withCors } from '../core/respond/cors.ts'
+import { preflight, withCors } from '../core/respond/cors.ts'
 import { jsonAnswer, problem, refusal, withDecisionFields } from '../core/respond/response.ts'
 import { callerOf, isOpen, tokenOf } from './caller.ts'
 import { decide } from './decide.ts'
@@ -18,6 +18,8 @@ import { refund, settle } from './refund.ts'
 
 /** The paths that have values of keys. They must not be decoded before they are split. */
 export const KEYS = /^\/_sluice\/v1\/policies\/[^/]+\/keys\//
+
+const SENT_FIELDS = 'Authorization, Content-Type, Idempotency-Key, Sluice-Token'
 
 const endpoints: Endpoint[] = [
   { path: /^\/decide()$/, methods: ['POST'], scopes: ['api'], answer: decide },
@@ -34,51 +36,23 @@ const endpoints: Endpoint[] = [
 ]
 
 /**
- * Creates the router of the paths under `/_sluice/`: health, readiness and the decision API. Each answer has the fields that let pages of
- * another origin read it.
- * @param others as of `createApi`
- * @param openapi as of `createApi`
- * @returns `undefined` for other paths
- */
-export function createRouter(limiter: Limiter, others: readonly Endpoint[], openapi?: object) {
-  const { health, ready } = createHealth(limiter)
-  const api = createApi(limiter, others, openapi)
-  /** @param missingOrigin returns why requests cannot be forwarded. Defaults to no reason */
-  return async (
-    request: Request,
-    path: string,
-    runtime: ApiRuntime,
-    missingOrigin: () => string | undefined = () => undefined,
-  ): Promise<Response | undefined> => {
-    const isRead = request.method === 'GET' || request.method === 'HEAD'
-    const answer =
-      isRead && path === '/_sluice/health'
-        ? health(runtime.env, missingOrigin())
-        : isRead && path === '/_sluice/ready'
-          ? await ready(request, runtime, missingOrigin())
-          : await api(request, path, runtime)
-    return answer && withCors(answer, limiter.config, request.headers.get('origin'))
-  }
-}
-
-/**
- * Creates the decision API, for services that do not run behind the Worker (docs/reference/decision-api.md). Its endpoints exist only
- * if the Worker's environment has a token for them.
- * @param others the endpoints that it has besides its own and those of features
+ * Creates the router of the paths under `/_sluice/`: health, readiness and the decision API, for services that do not run behind the Worker
+ * (docs/reference/decision-api.md). The endpoints of the API exist only if the Worker's environment has a token for them. Each answer has
+ * the fields that let pages of another origin read it.
+ * @param others the endpoints that the API has besides its own and those of features
  * @param openapi the answer of `GET /openapi.json`; without it the path does not exist
  * @returns `undefined` for other paths
  */
-function createApi(
-  { config, rulesOf, partsOf, log, stages }: Limiter,
-  others: readonly Endpoint[],
-  openapi?: object,
-) {
+export function createRouter(limiter: Limiter, others: readonly Endpoint[], openapi?: object) {
+  const { config, rulesOf, partsOf, log, stages } = limiter
+  const { health, ready } = createHealth(limiter)
   const all = [...endpoints, ...others, ...(stages.endpoints ?? [])]
-  return async (
+
+  async function api(
     request: Request,
     path: string,
     runtime: ApiRuntime,
-  ): Promise<Response | undefined> => {
+  ): Promise<Response | undefined> {
     const { env } = runtime
     const under = /^\/_sluice\/v1(\/.*)$/s.exec(path)?.[1]
     if (under === undefined) return undefined
@@ -89,7 +63,8 @@ function createApi(
     const endpoint = all.find(({ path }) => path.test(under))
     if (!endpoint?.scopes.some((scope) => isOpen(scope, env))) return undefined
     const { methods, scopes, answer, forClients } = endpoint
-    if (request.method === 'OPTIONS' && methods && config.cors) return preflight(methods)
+    if (request.method === 'OPTIONS' && methods && config.cors)
+      return preflight(methods.join(', '), SENT_FIELDS)
     if (methods && !methods.includes(request.method)) return notAllowed(methods)
     const token = forClients ? request.headers.get('sluice-token') : tokenOf(request)
     const caller = await callerOf(token, scopes, env)
@@ -116,26 +91,34 @@ function createApi(
     })
     return answering.catch(failedBy)
   }
+
+  /** @param missingOrigin returns why requests cannot be forwarded. Defaults to no reason */
+  return async (
+    request: Request,
+    path: string,
+    runtime: ApiRuntime,
+    missingOrigin: () => string | undefined = () => undefined,
+  ): Promise<Response | undefined> => {
+    const isRead = request.method === 'GET' || request.method === 'HEAD'
+    const answer =
+      isRead && path === '/_sluice/health'
+        ? health(runtime.env, missingOrigin())
+        : isRead && path === '/_sluice/ready'
+          ? await ready(request, runtime, missingOrigin())
+          : await api(request, path, runtime)
+    return answer && withCors(answer, config, request.headers.get('origin'))
+  }
 }
 
-/** The answer of an endpoint that the store has failed. */
+/** The answer that an endpoint has thrown, or that of one that the store has failed. */
 function failedBy(error: unknown): Response {
+  if (error instanceof Response) return error
   if (!(error instanceof StoreError)) throw error
   return error.code === 'idempotency-conflict' ? keyConflict() : storeFailed(error)
 }
 
 const notAllowed = (methods: string[]): Response =>
   problem(405, { title: 'Method Not Allowed' }, { Allow: methods.join(', ') })
-
-/** Answers a preflight with the methods and fields that pages of another origin may send. `withCors` adds the allowed origin. */
-const preflight = (methods: string[]): Response =>
-  new Response(null, {
-    status: 204,
-    headers: {
-      'Access-Control-Allow-Methods': methods.join(', '),
-      'Access-Control-Allow-Headers': 'Authorization, Content-Type, Idempotency-Key, Sluice-Token',
-    },
-  })
 
 /** Returns the refusal of a caller above the limit `api.callers`, or `undefined`. */
 async function limitCaller(

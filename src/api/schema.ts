@@ -246,13 +246,8 @@ export const settle = about<SettleAskOptions>(settleFields)
 const oneOrMany = <I, O>(one: v.GenericSchema<I, O>, what: string) =>
   either(Array.isArray, one, listOf(one, MAX_ASKS, what))
 
-/** The body of `decide`. */
 export const decideBody = oneOrMany(ask, 'asks')
-
-/** The body of `refund`. */
 export const refundBody = oneOrMany(refund, 'refunds')
-
-/** The body of `settle`. */
 export const settleBody = oneOrMany(settle, 'charges')
 
 const subjectFields = {
@@ -310,6 +305,4 @@ const overrideFields = {
 /** A limit for one key. */
 export interface KeyLimit extends Input<typeof overrideFields>, Named {}
 export const overrideBody = object(() => overrideFields)
-
-/** The body of `try`. */
 export const tryBody = object(() => describedFields)

@@ -1,4 +1,5 @@
 import type { Decision, LimitStatus } from '../core/base/decision.ts'
+import { parsedJson } from '../core/base/json.ts'
 import { ApiError, type Problem } from './error.ts'
 
 /**
@@ -14,7 +15,7 @@ export async function answerOf(response: Response): Promise<unknown> {
     await response.body?.cancel()
     throw notTheApi(status) // In browsers, the status of a redirect is 0.
   }
-  const body = parsed(await response.text())
+  const body = parsedJson(await response.text())
   if (typeof body !== 'object' || body === null) throw notTheApi(status)
   if (isProblem) {
     const problem = body as Problem
@@ -38,14 +39,6 @@ const notTheApi = (status?: number) =>
     `the answer is not from the decision API${status === undefined ? '' : ` (status ${status})`}`,
     status === undefined ? {} : { status },
   )
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
 
 /**
  * Checks that an answer is the status of limits.

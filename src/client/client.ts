@@ -3,6 +3,7 @@
 import type { Ask, KeyLimit, RequestDescription } from '../api/schema.ts'
 import type { Decision, LimitStatus } from '../core/base/decision.ts'
 import { HELD_MS } from '../core/base/held.ts'
+import { whenAborted } from '../core/base/sleep.ts'
 import type { BanPage } from '../features/bans/endpoint.ts'
 import type { OverrideList } from '../features/overrides/endpoints.ts'
 import { checkCost, checkKey, formOf, mistake, wrong } from '../limits/check.ts'
@@ -235,7 +236,8 @@ function caller({
     const abort = signal ? AbortSignal.any([signal, deadline]) : deadline
     try {
       // A custom `fetch` may ignore the signal.
-      return await Promise.race([send(path, body, options, abort), aborted(abort)])
+      const aborted = whenAborted(abort).then(() => Promise.reject(abort.reason))
+      return await Promise.race([send(path, body, options, abort), aborted])
     } catch (error) {
       signal?.throwIfAborted()
       if (error instanceof ApiError) throw mistakeIn(error, options.name) ?? error
@@ -245,12 +247,6 @@ function caller({
     }
   }
 }
-
-const aborted = (signal: AbortSignal): Promise<never> =>
-  new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason)
-    else signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-  })
 
 function isApiUrl(text: string): boolean {
   if (!URL.canParse(text)) return false

@@ -1,11 +1,5 @@
 /** `sluice/upstash`: the database through the client of the app. */
-import type {
-  ClientVariables,
-  Command,
-  CommandAnswer,
-  SendCommands,
-  StoreClient,
-} from '../core/base/commands.ts'
+import type { Command, CommandAnswer, SendCommands, StoreClient } from '../core/base/commands.ts'
 import { ConfigError, type ConfigProblem, StoreError } from '../core/base/errors.ts'
 import { isCloudflare } from '../core/base/runtime.ts'
 
@@ -56,23 +50,13 @@ export function upstash(
   // biome-ignore lint/suspicious/noExplicitAny: fits the type of any environment
   client: UpstashClient | ((env: any) => UpstashClient),
 ): StoreClient {
-  if (typeof client === 'function') {
-    return {
-      connect(env: ClientVariables) {
-        const made = client(env)
-        if (!checked(made).isConfigured) throw new StoreError('not-configured')
-        return sender(made)
-      },
-    }
+  const connect = (made: UpstashClient) => {
+    if (!checked(made).isConfigured) throw new StoreError('not-configured')
+    return sender(made)
   }
-  const { isConfigured } = checked(client)
-  const send = sender(client)
-  return {
-    connect() {
-      if (!isConfigured) throw new StoreError('not-configured')
-      return send
-    },
-  }
+  if (typeof client === 'function') return { connect: (env) => connect(client(env)) }
+  checked(client)
+  return { connect: () => connect(client) }
 }
 
 /** Sends each command once, with a client whose options are checked. */

@@ -1,4 +1,5 @@
 /** Runs the user's app in this process, by the clock of the stack. */
+import { inTime } from '../core/base/sleep.ts'
 import { replaceDate, runBy, type TestClock } from './clock.ts'
 import type { Running } from './running.ts'
 
@@ -38,12 +39,7 @@ export function startApp(app: TestApp, env: Record<string, unknown>, clock: Test
       flushes += 1
     },
     async stop() {
-      let timer: ReturnType<typeof setTimeout> | undefined
-      const late = new Promise((resolve) => {
-        timer = setTimeout(resolve, MAX_WAIT_MS)
-      })
-      await Promise.race([Promise.all(background), late])
-      clearTimeout(timer)
+      await inTime(Promise.all(background), MAX_WAIT_MS, () => new Error()).catch(() => {})
       undo()
     },
   }

@@ -301,14 +301,14 @@ const bodiesMutants: Mutant[] = [
   usage('a cost is above max', 'Math.min(units, policy.cost.max!)', 'units', 'usage'),
   meter(
     'the origin of a stream that is cut goes on',
-    '    this.#source.cancel().catch(() => {})\n    const refusal',
+    '    source.cancel().catch(() => {})\n    const refusal',
     '    const refusal',
     'cut',
   ),
   meter(
     'counts a part that the client did not get',
-    'await this.#target.write(bytes)',
-    'this.#target.write(bytes)',
+    'await target.write(bytes)',
+    'target.write(bytes)',
     'bytes',
   ),
   meter(
@@ -393,7 +393,12 @@ const jwtMutants: Mutant[] = [
     '    const',
     'jwks',
   ),
-  claims('download')('redirects are followed', "redirect: 'manual'", "redirect: 'follow'", 'jwks'),
+  mutantsOf('src/core/base/download.ts', 'test/unit/features/jwt')(
+    'redirects are followed',
+    "redirect: 'manual'",
+    "redirect: 'follow'",
+    'jwks',
+  ),
   claims('options')(
     'a secret may have the algorithms of an issuer',
     'if (other.includes(name))',
@@ -580,7 +585,12 @@ const apiMutants: Mutant[] = [
     'items: 1',
     'strict',
   ),
-  api('body')('a body with a member twice is read', 'return flaw ?', 'return false ?', 'safety'),
+  api('call')(
+    'a body with a member twice is read',
+    'if (flaw) throw',
+    'if (false) throw',
+    'safety',
+  ),
   api('forwarded')(
     'the address of the proxy counts',
     "before && last === headers.get('cf-connecting-ip') ? before : last || undefined",
@@ -637,7 +647,7 @@ const apiMutants: Mutant[] = [
   api('operate')('a ban may be longer than max', 'banMs > penalty.maxMs', 'banMs < 0', 'operate'),
   api('operate')(
     'a policy without a penalty unbans',
-    "policy.penalty ? onTarget('unban')(call, policy) : noPenalty(policy)",
+    "policy.penalty ? onTarget('unban')(call, policy) : noBans(policy)",
     "onTarget('unban')(call, policy)",
     'operate',
   ),

@@ -37,3 +37,19 @@ export async function withTimeout<T>(
     clearTimeout(timer)
   }
 }
+
+/** Settles as a promise does. After `ms` it rejects with an error. */
+export function inTime<T>(promise: Promise<T> | T, ms: number, late: () => Error): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const timeout = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(late()), ms)
+  })
+  return Promise.race([promise, timeout]).finally(() => clearTimeout(timer))
+}
+
+/** Resolves once a signal has aborted. */
+export const whenAborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    signal.addEventListener('abort', () => resolve(), { once: true })
+  })

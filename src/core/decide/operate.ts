@@ -4,6 +4,7 @@
  */
 import type { LimitState, LimitStatus } from '../base/decision.ts'
 import { StoreError } from '../base/errors.ts'
+import type { Part } from '../base/part.ts'
 import type { Idempotency, StoreReply, StoreRequest, Terms } from '../connection/store.ts'
 import type { ScriptPart } from '../connection/upstash/part.ts'
 import { operators } from '../connection/upstash/script-text.ts'
@@ -124,20 +125,29 @@ export interface DatabaseReport {
   roundTripMs?: number
 }
 
-/** Measures the round trip to the database, by a peek at a quota that no client uses. */
+/**
+ * Measures the round trip to the database, by a peek at a quota that no client uses.
+ * @param part the key of the quota
+ * @returns the health, and the time of the database minus that of this isolate, ms, which is exact to the round trip
+ */
 export async function probe(
   { store }: Database,
   nameSubject: NameSubject,
-): Promise<DatabaseReport> {
-  const subject = await nameSubject([['probe', 'probe']])
+  part: Part,
+): Promise<{ database: DatabaseReport; clockOffsetMs?: number }> {
+  const subject = await nameSubject([part])
   const startedAt = Date.now()
   try {
     const limits = [{ subject, terms: PROBE, cost: 0 }]
-    await store.decide([{ mode: 'peek', limits }], { deadlineMs: DEADLINE_MS })
-    return { status: 'ok', roundTripMs: Date.now() - startedAt }
+    const { decidedAt } = await store.decide([{ mode: 'peek', limits }], {
+      deadlineMs: DEADLINE_MS,
+    })
+    const roundTripMs = Date.now() - startedAt
+    const clockOffsetMs = Math.round(decidedAt - startedAt - roundTripMs / 2)
+    return { database: { status: 'ok', roundTripMs }, clockOffsetMs }
   } catch (error) {
     const { code = 'internal' } = error as { code?: string }
-    return { status: 'failing', code }
+    return { database: { status: 'failing', code } }
   }
 }
 

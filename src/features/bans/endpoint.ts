@@ -1,15 +1,16 @@
 /** `GET /_sluice/v1/policies/{name}/bans`: the keys of a policy that are banned now. */
 
-import { notFound, unprocessable } from '../../api/problems.ts'
+import { policyIn } from '../../api/call.ts'
+import { conflict, noBans, unprocessable } from '../../api/problems.ts'
 import { StoreError } from '../../core/base/errors.ts'
 import { show } from '../../core/base/show.ts'
 import type { Policy } from '../../core/config/parse.ts'
 import { databaseIn } from '../../core/decide/database.ts'
 import { limitsOf } from '../../core/decide/limit.ts'
 import type { Call, Endpoint } from '../../core/endpoint.ts'
-import { matchOf, policyOf } from '../../core/program/explicit-key.ts'
+import { matchOf } from '../../core/program/explicit-key.ts'
 import type { Match } from '../../core/program/match.ts'
-import { jsonAnswer, problem } from '../../core/respond/response.ts'
+import { jsonAnswer } from '../../core/respond/response.ts'
 import { editBans, type ListedBan, readBans } from './list.ts'
 import { listedBy } from './watch.ts'
 
@@ -36,11 +37,12 @@ export interface BanPage {
 }
 
 async function listBans(call: Call): Promise<Response> {
-  const { request, rest, rules, config, parts, runtime } = call
-  const policy = policyOf(rules, rest)
-  if (!policy) return notFound('There is no policy with this name.')
-  const { penalty } = policy
-  if (!penalty || !listedBy(config)(penalty)) return notListed(policy)
+  const { request, config, parts, runtime } = call
+  const policy = policyIn(call)
+  const { penalty, name } = policy
+  if (!penalty) return noBans(policy)
+  if (!listedBy(config)(penalty))
+    return conflict(`The bans of the policy ${name} are not listed. Set penalty.list: true.`)
   const after = new URL(request.url).searchParams.get('after')
   const cursor = after === null ? FIRST : cursorOf(after)
   if (!cursor) {
@@ -80,14 +82,6 @@ export const bansEndpoint: Endpoint = {
   scopes: ['operate'],
   answer: listBans,
 }
-
-const notListed = ({ name, penalty }: Policy): Response =>
-  problem(409, {
-    title: 'Conflict',
-    detail: penalty
-      ? `The bans of the policy ${name} are not listed. Set penalty.list: true.`
-      : `The policy ${name} has no bans. Set penalty, for example to 'manual'.`,
-  })
 
 /** The place before the first ban. */
 const FIRST: ListedBan = { end: Number.POSITIVE_INFINITY, subject: '' }

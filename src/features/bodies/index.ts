@@ -2,6 +2,7 @@
 import type { Soon } from '../../core/base/when-known.ts'
 import type { Feature } from '../../core/feature.ts'
 import type { Met, Unmet } from '../../core/program/match.ts'
+import { oncePerRequest } from '../../core/request/memo.ts'
 import { queryValues } from '../../core/request/values.ts'
 import type { RequestView } from '../../core/request/view.ts'
 import { checkBodies } from './check.ts'
@@ -11,7 +12,7 @@ import { UNREADABLE } from './json.ts'
 import { messageOf } from './message.ts'
 import { meterBody } from './meter.ts'
 import { type BodiesOptions, parseOptions } from './options.ts'
-import { type Content, readBody } from './read.ts'
+import { readBody } from './read.ts'
 
 export type { GraphqlCost } from './message.ts'
 export type { BodiesOptions } from './options.ts'
@@ -35,8 +36,6 @@ const MAX_MORE_KEYS = 64
  */
 export function bodies(options: BodiesOptions = {}): Feature {
   const { graphql, max: maxBytes, maxResponse, timeout: timeoutMs } = parseOptions(options)
-  const read = new WeakMap<Request, Promise<Messages>>()
-
   const message = (value: unknown, view: RequestView) =>
     messageOf(
       value,
@@ -46,17 +45,17 @@ export function bodies(options: BodiesOptions = {}): Feature {
         : (name) => queryValues(view, name).filter((one) => one !== undefined),
     )
 
-  const contents = new WeakMap<Request, Promise<Content>>()
-  /** Reads the body of a request once, for all policies. */
-  function contentOf(request: Request): Promise<Content> {
-    const content = contents.get(request) ?? readBody(request, { maxBytes, timeoutMs })
-    contents.set(request, content)
-    return content
-  }
+  const contentOf = oncePerRequest(({ request }: Pick<RequestView, 'request'>) =>
+    readBody(request, { maxBytes, timeoutMs }),
+  )
 
-  async function messagesOf(view: RequestView, keys: number): Promise<Messages> {
-    const room = { keys }
-    const content = await contentOf(view.request)
+  interface Asked extends Pick<RequestView, 'request'> {
+    view: RequestView
+    freeKeys: number
+  }
+  const messagesOf = oncePerRequest(async ({ view, freeKeys }: Asked): Promise<Messages> => {
+    const room = { keys: Math.min(MAX_MORE_KEYS, freeKeys) }
+    const content = await contentOf(view)
     const value = content && ('value' in content ? content.value : UNREADABLE)
     if (!Array.isArray(value) || value.length === 0) {
       const { items = 1 } = (content ?? {}) as { items?: number }
@@ -64,21 +63,19 @@ export function bodies(options: BodiesOptions = {}): Feature {
     }
     const list = value.length > MAX_MESSAGES ? [UNREADABLE] : value
     return { list: list.map((one) => message(one, view)), count: value.length, room }
-  }
+  })
 
   async function refine(
     views: RequestView[],
     describe: (views: RequestView[]) => Soon<Met | Unmet>,
     freeKeys: number,
   ): Promise<Met | Unmet> {
-    const [view] = views
-    const { request } = view!
-    const reading = read.get(request) ?? messagesOf(view!, Math.min(MAX_MORE_KEYS, freeKeys))
-    read.set(request, reading)
-    return describeEach(views, await reading, describe, message(UNREADABLE, view!))
+    const view = views[0]!
+    const messages = await messagesOf({ request: view.request, view, freeKeys })
+    return describeEach(views, messages, describe, message(UNREADABLE, view))
   }
   async function bodyProblem(request: Request): Promise<string | undefined> {
-    const content = await contentOf(request)
+    const content = await contentOf({ request })
     return content && 'unreadable' in content ? content.unreadable : undefined
   }
 
@@ -90,7 +87,12 @@ export function bodies(options: BodiesOptions = {}): Feature {
       refine,
       bodyProblem,
       errorBody: async (format, request, problem) =>
-        errorBody(format, await contentOf(request), problem, request.headers.get('accept') ?? ''),
+        errorBody(
+          format,
+          await contentOf({ request }),
+          problem,
+          request.headers.get('accept') ?? '',
+        ),
       meter: (answer, metering) => meterBody(answer, metering, maxResponse),
     }),
   }

@@ -47,134 +47,119 @@ export function meterBody(
     : []
   const { readable, writable } = pipeFor(answer)
   const isPlain = /^(identity)?$/.test(encoding) && !headers.has('content-length')
-  const passage = new Passage(body, writable, reader, cutting, isPlain)
-  passage.run().then(async (isWhole) => {
+  const passing = pass(body, writable, reader, cutting, isPlain)
+  passing.then(async ({ isWhole, passed }) => {
     await Promise.all(cutting.map((one) => one.renewing)) // its units are refunded too
-    const kept = keepSize(passage.passed, new Map())
+    const kept = keepSize(passed, new Map())
     for (const one of allowances) one.divide(one.usage.cost(isWhole), kept)
     metering.end(kept)
   })
   return new Response(readable, answer)
 }
 
-/** One body on its way to the client. */
-class Passage {
-  readonly #source: ReadableStreamDefaultReader<Uint8Array>
-  readonly #target: WritableStreamDefaultWriter<Uint8Array>
-  readonly #reader: Reader | undefined
-  /** The limits that may end the stream. */
-  readonly #cutting: Allowance[]
-  /** True if an event can be added to the stream. */
-  readonly #isPlain: boolean
-  readonly #ends = new EventEnds()
-  #isOpen = true
-  /** The bytes that the runtime has taken for the client. */
-  passed = 0
+/**
+ * Passes a body on to the client. Never rejects.
+ * @param cutting the limits that may end the stream
+ * @param isPlain true if an event can be added to the stream
+ * @returns if it has passed completely, and the bytes that the runtime has taken for the client
+ */
+async function pass(
+  body: ReadableStream<Uint8Array>,
+  writable: WritableStream<Uint8Array>,
+  reader: Reader | undefined,
+  cutting: Allowance[],
+  isPlain: boolean,
+): Promise<{ isWhole: boolean; passed: number }> {
+  const source = body.getReader()
+  const target = writable.getWriter()
+  const ends = new EventEnds()
+  let isOpen = true
+  let isWhole = false
+  let passed = 0
 
-  constructor(
-    body: ReadableStream<Uint8Array>,
-    writable: WritableStream<Uint8Array>,
-    reader: Reader | undefined,
-    cutting: Allowance[],
-    isPlain: boolean,
-  ) {
-    this.#source = body.getReader()
-    this.#target = writable.getWriter()
-    this.#reader = reader
-    this.#cutting = cutting
-    this.#isPlain = isPlain
-    // The client has disconnected, perhaps while the origin is silent.
-    this.#target.closed.catch(() => this.#hangUp())
+  function hangUp() {
+    isOpen = false
+    source.cancel().catch(() => {})
   }
 
-  /**
-   * Passes the body on.
-   * @returns true if it has passed completely. Never rejects.
-   */
-  async run(): Promise<boolean> {
-    let isWhole = false
-    try {
-      while (this.#isOpen) {
-        const { done, value } = await this.#source.read()
-        if (done) {
-          isWhole = this.#isOpen
-          break
-        }
-        if (!(await (this.#cutting.length > 0 ? this.#passEvents(value) : this.#pass(value)))) {
-          await this.#cut()
-          break
-        }
-      }
-      if (isWhole) await this.#target.close()
-    } catch (error) {
-      // The origin has broken off, or the client has disconnected.
-      isWhole = false
-      this.#hangUp()
-      this.#target.abort(error).catch(() => {})
-    }
-    await this.#reader?.end()
-    return isWhole
+  async function write(bytes: Uint8Array): Promise<void> {
+    await target.write(bytes)
+    passed += bytes.length
   }
 
   /** Writes before it reads, so that reading delays no byte. */
-  async #pass(bytes: Uint8Array): Promise<true> {
-    const writing = this.#write(bytes)
-    await (this.#reader ? Promise.all([writing, this.#reader.feed(bytes)]) : writing)
+  async function writeAndRead(bytes: Uint8Array): Promise<true> {
+    const writing = write(bytes)
+    await (reader ? Promise.all([writing, reader.feed(bytes)]) : writing)
     return true
-  }
-
-  async #write(bytes: Uint8Array): Promise<void> {
-    await this.#target.write(bytes)
-    this.passed += bytes.length
   }
 
   /** Passes events until the budget is gone. Returns false if the stream must end. */
-  async #passEvents(bytes: Uint8Array): Promise<boolean> {
-    if (!this.#isPlain) {
-      await this.#pass(bytes)
-      return this.#mayGoOn()
+  async function passEvents(bytes: Uint8Array): Promise<boolean> {
+    if (!isPlain) {
+      await writeAndRead(bytes)
+      return mayGoOn(cutting)
     }
     let read = 0
-    let passed = 0
-    const pass = (end: number) => {
-      const part = bytes.subarray(passed, end)
-      passed = end
-      return part.length > 0 ? this.#write(part) : undefined
+    let written = 0
+    const writeTo = (end: number) => {
+      const part = bytes.subarray(written, end)
+      written = end
+      return part.length > 0 ? write(part) : undefined
     }
-    for (const end of this.#ends.endsIn(bytes)) {
-      this.#reader!.feed(bytes.subarray(read, end))
+    for (const end of ends.endsIn(bytes)) {
+      reader!.feed(bytes.subarray(read, end))
       read = end
-      const goesOn = this.#mayGoOn()
+      const goesOn = mayGoOn(cutting)
       if (goesOn === true) continue
-      await pass(end)
+      await writeTo(end)
       if (!(await goesOn)) return false
-      if (!this.#isOpen) return true // the client has disconnected meanwhile
+      if (!isOpen) return true // the client has disconnected meanwhile
     }
-    this.#reader!.feed(bytes.subarray(read))
-    await pass(bytes.length)
+    reader!.feed(bytes.subarray(read))
+    await writeTo(bytes.length)
     return true
   }
 
-  #mayGoOn(): boolean | Promise<boolean> {
-    const answers = this.#cutting.map((one) => one.mayGoOn())
-    if (answers.includes(false)) return false
-    const waiting = answers.filter((one) => one !== true)
-    return waiting.length === 0 || Promise.all(waiting).then((all) => all.every(Boolean))
-  }
-
   /** Ends the stream with an event, or breaks it off if it is compressed or has a known length. */
-  async #cut(): Promise<void> {
-    this.#source.cancel().catch(() => {})
-    const refusal = this.#cutting.find((one) => one.refusal)!.refusal!
-    if (!this.#isPlain) throw new Error('the quota is used up')
-    await this.#write(new TextEncoder().encode(finalEvent(refusal)))
-    await this.#target.close()
+  async function cut(): Promise<void> {
+    source.cancel().catch(() => {})
+    const refusal = cutting.find((one) => one.refusal)!.refusal!
+    if (!isPlain) throw new Error('the quota is used up')
+    await write(new TextEncoder().encode(finalEvent(refusal)))
+    await target.close()
   }
 
-  #hangUp(): void {
-    this.#isOpen = false
-    this.#source.cancel().catch(() => {})
+  // The client has disconnected, perhaps while the origin is silent.
+  target.closed.catch(hangUp)
+  try {
+    while (isOpen) {
+      const { done, value } = await source.read()
+      if (done) {
+        isWhole = isOpen
+        break
+      }
+      if (!(await (cutting.length > 0 ? passEvents(value) : writeAndRead(value)))) {
+        await cut()
+        break
+      }
+    }
+    if (isWhole) await target.close()
+  } catch (error) {
+    // The origin has broken off, or the client has disconnected.
+    isWhole = false
+    hangUp()
+    target.abort(error).catch(() => {})
   }
+  await reader?.end()
+  return { isWhole, passed }
+}
+
+function mayGoOn(cutting: Allowance[]): boolean | Promise<boolean> {
+  const answers = cutting.map((one) => one.mayGoOn())
+  if (answers.includes(false)) return false
+  const waiting = answers.filter((one) => one !== true)
+  return waiting.length === 0 || Promise.all(waiting).then((all) => all.every(Boolean))
 }
 
 /** The last event of a stream that ends early. The client libraries of OpenAI and Anthropic throw it as an error. */

@@ -1,6 +1,5 @@
 import * as v from 'valibot'
-import { ConfigError } from '../../core/base/errors.ts'
-import { checked } from '../../core/config/schema/checked.ts'
+import { parsedOptions } from '../../core/config/schema/checked.ts'
 import { duration, type Input, type Named, named, object } from '../../core/config/schema/shapes.ts'
 import type { GraphqlCost } from './message.ts'
 
@@ -49,8 +48,4 @@ export interface BodiesOptions extends Input<ReturnType<typeof fields>>, Named {
 const schema = named<BodiesOptions>()(object(fields))
 
 /** @throws {ConfigError} with every problem */
-export function parseOptions(options: BodiesOptions) {
-  const { output, problems } = checked(schema, options, 'bodies')
-  if (problems) throw new ConfigError(problems)
-  return output
-}
+export const parseOptions = (options: BodiesOptions) => parsedOptions(schema, options, 'bodies')

@@ -1,7 +1,8 @@
 /** Reads usage in the bytes of a JSON response or of server-sent events. The bytes are those on the wire, so they may be compressed. */
 import { createParser } from 'eventsource-parser'
+import { parsedJson } from '../../core/base/json.ts'
 import { EventEnds } from './event-ends.ts'
-import { parsed, type Usage } from './usage.ts'
+import type { Usage } from './usage.ts'
 
 /** Reads the bytes of a body. Reads nothing more after an error or above its bound. */
 export interface Reader {
@@ -38,7 +39,7 @@ function eventReader(usages: Usage[], maxBufferSize: number): Reader {
     maxBufferSize,
     onEvent({ data }) {
       if (data === '' || LAST.test(data)) return
-      count(usages.some((usage) => usage.mayBeIn(data)) ? parsed(data) : undefined)
+      count(usages.some((usage) => usage.mayBeIn(data)) ? parsedJson(data) : undefined)
     },
     onError({ type }) {
       if (type !== 'max-buffer-size-exceeded') return
@@ -74,7 +75,7 @@ function jsonReader(usages: Usage[], maxBytes: number): Reader {
     },
     end() {
       if (text === '' || size > maxBytes) return
-      const value = parsed(text + decoder.decode())
+      const value = parsedJson(text + decoder.decode())
       for (const usage of usages) usage.read(value)
     },
   }

@@ -96,12 +96,3 @@ function at(value: unknown, path: string[]): unknown {
   }
   return found
 }
-
-/** Parses JSON. Returns `undefined` for another text. */
-export function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}

@@ -1,8 +1,7 @@
 /** `sluice/graphql`: the cost of GraphQL documents. Needs the package `graphql`. */
 import { parse } from 'graphql'
 import * as v from 'valibot'
-import { ConfigError } from '../../core/base/errors.ts'
-import { checked } from '../../core/config/schema/checked.ts'
+import { parsedOptions } from '../../core/config/schema/checked.ts'
 import {
   type Input,
   list,
@@ -52,16 +51,14 @@ const MAX_TOKENS = 10_000
  * bodies({ graphql: graphqlCost({ depthFactor: 2 }) })
  */
 export function graphqlCost(options: GraphqlCostOptions = {}): GraphqlCost {
-  const { output, problems } = checked(schema, options, 'graphqlCost')
-  if (problems) throw new ConfigError(problems)
-
+  const terms = parsedOptions(schema, options, 'graphqlCost')
   return ({ query, variables }) => {
     if (typeof query !== 'string') return undefined // a persisted query
     try {
       const document = parse(query, { noLocation: true, maxTokens: MAX_TOKENS })
       // Some servers also accept the variables as a text.
       const given = typeof variables === 'string' ? parseStrict(variables) : variables
-      return documentCost(document, given, output)
+      return documentCost(document, given, terms)
     } catch {
       return undefined // a syntax error, or nesting that is too deep for the stack
     }

@@ -8,17 +8,11 @@ import type { Claims } from '../../core/request/claims.ts'
 import { oncePerRequest } from '../../core/request/memo.ts'
 import { hasAtMostBearer, looksLikeJwt, readFirst, UNVERIFIED } from '../../core/request/source.ts'
 import type { TokenView } from '../../core/request/view.ts'
-import { createJwks } from './jwks.ts'
+import { createJwks, type JwksOptions } from './jwks.ts'
 import type { JwtSettings } from './options.ts'
 
-export interface ClaimsParts {
-  /** Longest time that a request waits for the first keys of an issuer, ms. */
-  deadlineMs: number
-  /** Receives events `jwt` for a missing or short secret, and `jwks` for keys that cannot be fetched. Errors of clients are not logged. */
-  log: Log
-  /** Returns ms since the epoch. Defaults to `Date.now`. */
-  clock?: () => number
-}
+/** `log` also receives events `jwt` for a missing or short secret. Errors of clients are not logged. */
+export type ClaimsParts = Pick<JwksOptions<unknown>, 'deadlineMs' | 'log' | 'clock'>
 
 /** Longest accepted token, in characters. */
 const MAX_LENGTH = 16_384
@@ -89,21 +83,13 @@ function secretSource(variable: string | undefined, log: Log): VerificationKeys 
     async keys(_alg, _kid, { env }) {
       // The messages leave out the name of the variable, because a secret may be written in its place by mistake.
       const value = variable === undefined ? undefined : env[variable]
-      if (typeof value !== 'string' || value === '') {
-        log(
-          'jwt',
-          'no-secret',
-          'the variable named by jwt.secret is not set: every token is unverified',
-        )
-        return []
-      }
-      const bytes = new TextEncoder().encode(value)
+      const bytes = new TextEncoder().encode(typeof value === 'string' ? value : '')
       if (bytes.length >= MIN_SECRET_BYTES) return [bytes]
-      log(
-        'jwt',
-        'short-secret',
-        'the secret of jwt has less than 32 bytes: every token is unverified',
-      )
+      const [code, why] =
+        bytes.length === 0
+          ? ['no-secret', 'the variable named by jwt.secret is not set']
+          : ['short-secret', 'the secret of jwt has less than 32 bytes']
+      log('jwt', code!, `${why}: every token is unverified`)
       return []
     },
     renew() {},

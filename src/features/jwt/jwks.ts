@@ -1,8 +1,8 @@
 import { isWithin, systemClock } from '../../core/base/clock.ts'
+import { download } from '../../core/base/download.ts'
 import type { Log } from '../../core/base/log.ts'
 import { WaitQueue } from '../../core/base/wait-queue.ts'
 import type { TokenView } from '../../core/request/view.ts'
-import { download } from './download.ts'
 
 const MAX_BYTES = 64 * 1024
 const FETCH_MS = 5_000
@@ -69,7 +69,9 @@ export function createJwks<Keys>({
   }
 
   async function replaceKeys(): Promise<void> {
-    const answer = await download(url, { maxBytes: MAX_BYTES, timeoutMs: fetchMs })
+    const headers = { accept: 'application/json' }
+    const bounds = { maxBytes: MAX_BYTES, timeoutMs: fetchMs, only: 200 }
+    const answer = await download(url, { headers }, bounds)
     const keys = 'text' in answer ? await read(answer.text) : undefined
     fetching = false
     cached = keys ?? cached

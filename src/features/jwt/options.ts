@@ -49,7 +49,6 @@ const fields = () => ({
 /** How JSON Web Tokens (RFC 7519) are verified. Requires either `secret` or `jwks`. */
 export interface JwtOptions extends Input<ReturnType<typeof fields>>, Named {}
 
-/** Parsed `JwtOptions`. */
 export type JwtSettings = v.InferOutput<typeof jwtOptions>
 
 export const jwtOptions = named<JwtOptions>()(

@@ -29,7 +29,6 @@ const live = (defaultKey: string) =>
     ),
   )
 
-/** Parsed `LiveOptions`. */
 export type Live = v.InferOutput<ReturnType<typeof live>>
 
 export const settings = ({ namespace }: { namespace?: string | undefined }) => ({

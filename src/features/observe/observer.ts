@@ -10,7 +10,6 @@ import { type Binding, bindingOf, matchOf, outcomeOf, shareOf } from './binding.
 import { createCounters } from './counters.ts'
 import type { DecisionEvent, DecisionOutcome } from './event.ts'
 import { labelOf } from './label.ts'
-import { logSink } from './log-sink.ts'
 import { beginCall, createMeter, isForRequests } from './measure.ts'
 import { createNearLimit, type NearLimit } from './near-limit.ts'
 import type { Destination, ObserveSettings } from './options.ts'
@@ -21,6 +20,18 @@ import { attributesOf, mark } from './trace.ts'
 
 /** Refusals for which a client is responsible. */
 const BY_CLIENT: DecisionOutcome[] = ['limited', 'banned', 'shielded']
+
+/** The log has the clients with the most refusals only, because it bounds the length of lines. */
+const MAX_LOGGED = 10
+
+/** Writes the counts as one line of JSON. */
+const logSink: Sink = {
+  name: 'log',
+  send({ offenders, ...counts }) {
+    const top = offenders.slice(0, MAX_LOGGED)
+    console.log(JSON.stringify({ event: 'decisions', ...counts, offenders: top }))
+  },
+}
 
 function sinkOf(destination: Destination): Sink {
   const [, kind, target] = /^(\w+):(.*)$/.exec(destination) ?? []

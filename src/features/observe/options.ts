@@ -1,6 +1,5 @@
 import * as v from 'valibot'
-import { ConfigError } from '../../core/base/errors.ts'
-import { checked } from '../../core/config/schema/checked.ts'
+import { parsedOptions } from '../../core/config/schema/checked.ts'
 import {
   duration,
   type Input,
@@ -96,10 +95,9 @@ const options = object(fields, ({ webhook, subjects }, problem) => {
 
 export type ObserveSettings = v.InferOutput<typeof options>
 
+/** The schema of a configuration that has only these options, so that the paths of problems begin with `observe`. */
+const inConfig = object(() => ({ observe: options }))
+
 /** @throws {ConfigError} lists every problem: path, expected, got */
-export function parseOptions(input: unknown): ObserveSettings {
-  const { output, problems } = checked(options, input, '')
-  if (!problems) return output
-  const pathOf = (path: string) => (path === '' ? 'observe' : `observe.${path}`)
-  throw new ConfigError(problems.map((one) => ({ ...one, path: pathOf(one.path) })))
-}
+export const parseOptions = (observe: unknown): ObserveSettings =>
+  parsedOptions(inConfig, { observe }, 'observe').observe

@@ -1,4 +1,5 @@
 /** The sink that sends metrics to an OpenTelemetry collector: OTLP/HTTP in JSON (https://opentelemetry.io/docs/specs/otlp/). */
+import { parsedJson } from '../../core/base/json.ts'
 import { counters, type Labels, pointsOf } from './metrics.ts'
 import { post, ReportError } from './post.ts'
 import type { Counts, Histogram, Sink } from './report.ts'
@@ -105,10 +106,6 @@ function headersOf(variable: unknown): Headers {
 
 /** @throws {ReportError} if the collector refused a part of the report. It may answer with a body that is not JSON. */
 function checkAccepted(answer: string) {
-  let refused: unknown
-  try {
-    refused = JSON.parse(answer)?.partialSuccess?.rejectedDataPoints
-  } catch {}
-  if (Number(refused ?? 0) > 0)
-    throw new ReportError('bad-reply', `the server refused ${Number(refused)} data points`)
+  const refused = Number(Object(parsedJson(answer)).partialSuccess?.rejectedDataPoints ?? 0)
+  if (refused > 0) throw new ReportError('bad-reply', `the server refused ${refused} data points`)
 }

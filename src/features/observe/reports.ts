@@ -1,6 +1,7 @@
 /** Sends reports to sinks, beside requests. */
 import { isWithin } from '../../core/base/clock.ts'
 import type { Log } from '../../core/base/log.ts'
+import { inTime } from '../../core/base/sleep.ts'
 import { ReportError } from './post.ts'
 import type { Counts, Dropped, Sink } from './report.ts'
 
@@ -36,21 +37,15 @@ export function createReports({ sinks, everyMs, take, log }: ReportsParts) {
   async function report(place: Place, counts: Counts, now: number, env: Record<string, unknown>) {
     const { sink } = place
     place.sentAt = now
-    let timer: ReturnType<typeof setTimeout> | undefined
     let failure: unknown
     try {
       await turn() // lets the request go first
-      const timeout = new Promise<void>((_, reject) => {
-        timer = setTimeout(
-          () => reject(new ReportError('timeout', `no result after ${DEADLINE_MS} ms`)),
-          DEADLINE_MS,
-        )
+      await inTime(sink.send(counts, env), DEADLINE_MS, () => {
+        return new ReportError('timeout', `no result after ${DEADLINE_MS} ms`)
       })
-      await Promise.race([sink.send(counts, env), timeout])
     } catch (error) {
       failure = error ?? new Error()
     }
-    clearTimeout(timer)
     if (place.sentAt !== now) return // was counted as lost
     place.sentAt = undefined
     if (failure instanceof ReportError) lose(place, failure.code, failure.message)

@@ -3,6 +3,7 @@ import { isWithin, systemClock } from '../../core/base/clock.ts'
 import { sha256 } from '../../core/base/digest.ts'
 import { retryAfterOf } from '../../core/base/foreign-wait.ts'
 import type { Log } from '../../core/base/log.ts'
+import { withTimeout } from '../../core/base/sleep.ts'
 
 /** The maximum number of notices that an isolate delivers at the same time. Further ones are dropped. */
 const MAX_IN_FLIGHT = 100
@@ -130,19 +131,13 @@ export function createSender({
       'webhook-timestamp': `${timestamp}`,
       'webhook-signature': await sign(keys!, id, timestamp, body),
     }
-    const controller = new AbortController()
-    const { signal } = controller
-    const timer = setTimeout(() => controller.abort(), timeoutMs)
-    try {
+    const sending = withTimeout(timeoutMs, async (signal) => {
       const options = { method: 'POST', headers, body, redirect: 'manual', signal } as const
       const response = await fetch(url, options)
       await response.body?.cancel().catch(() => {})
       return { status: response.status, retryAfterMs: retryAfterOf(response.headers, clock()) ?? 0 }
-    } catch {
-      return { status: 0, retryAfterMs: 0 }
-    } finally {
-      clearTimeout(timer)
-    }
+    })
+    return sending.catch(() => ({ status: 0, retryAfterMs: 0 }))
   }
 
   async function deliver(id: string, body: string, until: number): Promise<boolean> {

@@ -1,14 +1,14 @@
-import { bodyOf } from '../../api/call.ts'
-import { badRequest, notFound, unprocessable } from '../../api/problems.ts'
+import { bodyOf, policyIn } from '../../api/call.ts'
+import { badRequest, conflict, unprocessable } from '../../api/problems.ts'
 import { overrideBody } from '../../api/schema.ts'
 import { show } from '../../core/base/show.ts'
 import { largestQuota } from '../../core/base/units.ts'
 import type { Policy } from '../../core/config/parse.ts'
 import { operate } from '../../core/decide/operate.ts'
 import type { Call, Endpoint } from '../../core/endpoint.ts'
-import { explicitKey, matchOf, policyOf } from '../../core/program/explicit-key.ts'
+import { explicitKey, matchOf } from '../../core/program/explicit-key.ts'
 import type { Match } from '../../core/program/match.ts'
-import { jsonAnswer, problem } from '../../core/respond/response.ts'
+import { jsonAnswer } from '../../core/respond/response.ts'
 import { changeLimit, listLimits, type OverrideReport } from './documents.ts'
 
 /** The answer of `GET /policies/{name}/keys`. */
@@ -17,30 +17,24 @@ export interface OverrideList {
 }
 
 /** `GET /_sluice/v1/policies/{name}/keys`: the keys with a limit of an operator. */
-async function listKeys({ rest, rules, config, parts, runtime }: Call): Promise<Response> {
-  const policy = policyOf(rules, rest)
-  if (!policy) return notFound(NO_POLICY)
-  if (!policy.overrides) return noOverrides(policy)
+async function listKeys(call: Call): Promise<Response> {
+  const { config, parts, runtime } = call
+  const policy = overriddenIn(call)
   const overrides = await listLimits(policy, config, parts.nameSubject, runtime.env)
   return jsonAnswer({ overrides } satisfies OverrideList)
 }
 
 /** `GET`, `PUT` and `DELETE /_sluice/v1/policies/{name}/keys/{key}/limit`. */
 async function limitOfKey(call: Call): Promise<Response> {
-  const { request, rest, rules, parts, runtime } = call
-  const [name = '', , key = ''] = rest.split('/')
-  const policy = policyOf(rules, name)
-  if (!policy) return notFound(NO_POLICY)
-  if (!policy.overrides) return noOverrides(policy)
+  const { request, rest, parts, runtime } = call
+  const policy = overriddenIn(call)
   const body = request.method === 'PUT' ? await bodyOf(request, overrideBody) : undefined
-  if (body instanceof Response) return body
   const most = largestQuota(policy.algorithm, policy.windowMs)
   if (body && body.limit > most) {
     const expected = `at most ${most}, by the window and the algorithm of the policy`
     return unprocessable([{ path: 'limit', expected, got: `${body.limit}` }])
   }
-  const match = await targetOf(call, policy, key)
-  if (match instanceof Response) return match
+  const match = await targetOf(call, policy, rest.split('/')[2]!)
   const { waitUntil } = runtime
   const status = await (request.method === 'GET'
     ? operate({ mode: 'peek' }, [match], parts, { waitUntil })
@@ -63,28 +57,31 @@ export const overrideEndpoints: Endpoint[] = [
   },
 ]
 
-const NO_POLICY = 'There is no policy with this name.'
+/** @throws {Response} without the policy, or without its `overrides` */
+function overriddenIn(call: Call): Policy {
+  const policy = policyIn(call)
+  if (policy.overrides) return policy
+  const { name } = policy
+  throw conflict(
+    `The limits of the policy ${name} cannot be set for single keys. Set overrides: true.`,
+  )
+}
 
-const noOverrides = ({ name }: Policy): Response =>
-  problem(409, {
-    title: 'Conflict',
-    detail: `The limits of the policy ${name} cannot be set for single keys. Set overrides: true.`,
-  })
-
-/** Finds the key of a path: its values, percent-encoded and separated by commas, or `subject:` and a subject. */
-async function targetOf({ rules }: Call, policy: Policy, text: string): Promise<Match | Response> {
+/** Finds the key of a path: its values, percent-encoded and separated by commas, or `subject:` and a subject. @throws {Response} */
+async function targetOf({ rules }: Call, policy: Policy, text: string): Promise<Match> {
   const subject = /^subject:(.*)$/s.exec(text)?.[1]
   if (subject !== undefined) {
     if (/^[\w-]{16}$/.test(subject)) return matchOf(policy, subject) as Match
     const expected = 'a subject: 16 letters, digits, "-" or "_"'
-    return unprocessable([{ path: 'key', expected, got: show(subject) }])
+    throw unprocessable([{ path: 'key', expected, got: show(subject) }])
   }
   let values: string[]
   try {
     values = text.split(',').map(decodeURIComponent)
   } catch {
-    return badRequest('The key in the path is not percent-encoded UTF-8.')
+    throw badRequest('The key in the path is not percent-encoded UTF-8.')
   }
   const match = await explicitKey(policy, values, undefined, rules.config)
-  return 'expected' in match ? unprocessable([match]) : match
+  if ('expected' in match) throw unprocessable([match])
+  return match
 }

@@ -7,7 +7,7 @@ import type { Outcome } from '../../core/decide/question.ts'
 import type { Feature, Limiter, PathHandler } from '../../core/feature.ts'
 import { compileMatcher, type Matched, type Matcher } from '../../core/program/match.ts'
 import { RequestView } from '../../core/request/view.ts'
-import { withCors } from '../../core/respond/cors.ts'
+import { preflight, withCors } from '../../core/respond/cors.ts'
 import { jsonAnswer, problem, refusal, withDecisionFields } from '../../core/respond/response.ts'
 import { dependsOnRequest, forSenders } from './caller.ts'
 import { parseOptions, type QuotaOptions } from './options.ts'
@@ -61,7 +61,9 @@ export function quota(options: QuotaOptions = {}): Feature {
   ): Promise<Response> {
     const { config, readAddress, rulesOf, partsOf } = limiter
     const { method, headers } = request
-    if (method === 'OPTIONS' && config.cors) return preflight(headers)
+    // Pages of another origin may send their credentials.
+    if (method === 'OPTIONS' && config.cors)
+      return preflight('GET, HEAD', headers.get('access-control-request-headers') ?? '')
     if (method !== 'GET' && method !== 'HEAD') {
       return problem(405, { title: 'Method Not Allowed' }, { Allow: 'GET, HEAD' })
     }
@@ -138,13 +140,3 @@ function withoutMissing(matched: Matched): Matched {
 
 const refused = (decision: Decision, config: Config) =>
   withDecisionFields(refusal(decision), decision, config)
-
-/** Lets pages of another origin send their credentials. `withCors` adds the allowed origin. */
-const preflight = (headers: Headers) =>
-  new Response(null, {
-    status: 204,
-    headers: {
-      'Access-Control-Allow-Methods': 'GET, HEAD',
-      'Access-Control-Allow-Headers': headers.get('access-control-request-headers') ?? '',
-    },
-  })

@@ -1,6 +1,5 @@
 import * as v from 'valibot'
-import { ConfigError } from '../../core/base/errors.ts'
-import { checked } from '../../core/config/schema/checked.ts'
+import { parsedOptions } from '../../core/config/schema/checked.ts'
 import { type Policy, policy } from '../../core/config/schema/policy.ts'
 import {
   duration,
@@ -34,8 +33,6 @@ const schema = named<QuotaOptions>()(object(fields))
 
 /** @throws {ConfigError} with every problem */
 export function parseOptions(options: QuotaOptions): { path: string; limit: Quota } {
-  const { output, problems } = checked(schema, options, 'quota')
-  if (problems) throw new ConfigError(problems)
-  const { path, limit, window } = output
+  const { path, limit, window } = parsedOptions(schema, options, 'quota')
   return { path, limit: v.parse(policy, { name: 'sluice-quota', limit, window }) }
 }

@@ -38,7 +38,6 @@ const shieldFields = <Context>() => ({
 export interface ShieldOptions<Context = unknown>
   extends Input<ReturnType<typeof shieldFields<Context>>> {}
 
-/** Parsed `ShieldOptions`. */
 export type Shield = v.InferOutput<typeof shield>
 
 const shield = named<ShieldOptions>()(

@@ -2,6 +2,7 @@
 import { isWithin, systemClock } from '../../core/base/clock.ts'
 import type { Decision } from '../../core/base/decision.ts'
 import type { Log } from '../../core/base/log.ts'
+import { inTime } from '../../core/base/sleep.ts'
 import type { Shield } from './fields.ts'
 
 /** Cloudflare's rate-limit binding. Each location counts by itself: https://developers.cloudflare.com/workers/runtime-apis/bindings/rate-limit/ */
@@ -30,15 +31,10 @@ export function createShield(
     const now = clock()
     if (isWithin(now, failedAt, failedAt + PAUSE_MS)) return undefined
     const binding = (env as Record<string, Partial<RateLimitBinding> | undefined>)[name]
-    let timer: ReturnType<typeof setTimeout> | undefined
     try {
       if (typeof binding?.limit !== 'function') throw new Missing()
-      const { success } = await Promise.race([
-        binding.limit({ key: `sluice:${subject}` }),
-        new Promise<never>((_, reject) => {
-          timer = setTimeout(() => reject(new TimedOut()), TIMEOUT_MS)
-        }),
-      ])
+      const limiting = binding.limit({ key: `sluice:${subject}` })
+      const { success } = await inTime(limiting, TIMEOUT_MS, () => new TimedOut())
       // The binding reports no wait. One period is the upper bound.
       return success === false
         ? { allowed: false, reason: 'shielded', retryAfterMs: periodMs, limits: [] }
@@ -49,8 +45,6 @@ export function createShield(
         error instanceof Missing ? 'missing' : error instanceof TimedOut ? 'timeout' : 'failed'
       log('shield', code, `rate-limit binding ${name} is unavailable; continuing without it`)
       return undefined
-    } finally {
-      if (timer !== undefined) clearTimeout(timer)
     }
   }
 }

@@ -1,7 +1,6 @@
 /** A request over the limit waits for its turn. */
 import * as v from 'valibot'
-import { ConfigError } from '../../core/base/errors.ts'
-import { checked } from '../../core/config/schema/checked.ts'
+import { parsedOptions } from '../../core/config/schema/checked.ts'
 import { type Input, object, whole } from '../../core/config/schema/shapes.ts'
 import type { Feature } from '../../core/feature.ts'
 import { declaration } from './declaration.ts'
@@ -28,7 +27,6 @@ export interface TurnsOptions extends Input<ReturnType<typeof options>> {}
  * })
  */
 export function turns(options: TurnsOptions = {}): Feature {
-  const { output, problems } = checked(schema, options, 'turns')
-  if (problems) throw new ConfigError(problems)
-  return { ...declaration, compile: compileFor(output.maxWaiting) }
+  const { maxWaiting } = parsedOptions(schema, options, 'turns')
+  return { ...declaration, compile: compileFor(maxWaiting) }
 }

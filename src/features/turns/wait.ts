@@ -1,4 +1,5 @@
 /** Requests that wait in the lines of their limits. */
+import { whenAborted } from '../../core/base/sleep.ts'
 import {
   type Limit,
   REFUND_MS,
@@ -51,7 +52,7 @@ export const createWaiting = (room: WaitingRoom): Waiting => ({
       first: StoreAnswer,
       again: (n: number) => Promise<StoreAnswer>,
     ): Promise<Outcome> {
-      const closed = options.closed ?? (request && abortOf(request.signal))
+      const closed = options.closed ?? (request && whenAborted(request.signal))
       let [{ reply, outcome }, use] = [first, first.outcome.use]
       let until = Number.POSITIVE_INFINITY
       for (let n = 1; ; n += 1) {
@@ -154,12 +155,6 @@ function mayHaveTicket(pending: Pending, states: StoreState[], { leftMs }: Ticke
     return waits(limit) && !allowed && retryAfterMs !== null && retryAfterMs <= leftMs
   })
 }
-
-const abortOf = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 
 const sum = (one: StoreUse | undefined, other: StoreUse | undefined): StoreUse | undefined =>
   one && other

@@ -2,17 +2,13 @@
 import { credentialsOf } from '../../core/base/bindings.ts'
 import { sha256 } from '../../core/base/digest.ts'
 import type { RuntimeContext } from '../../core/base/runtime.ts'
-import { PROBE } from '../../core/decide/operate.ts'
-import type { DeployedParts } from '../../core/decide/question.ts'
+import { type DatabaseReport, probe } from '../../core/decide/operate.ts'
 import type { Limiter } from '../../core/feature.ts'
 import type { Claim } from './field.ts'
 import { type Fingerprints, fingerprints } from './fingerprint.ts'
 
 /** The database of a deployment. */
-export interface VerifiedDatabase {
-  status: 'ok' | 'failing'
-  code?: string
-  roundTripMs?: number
+export interface VerifiedDatabase extends DatabaseReport {
   /** The time of the database minus the time of this server, ms. Exact to the round trip. */
   clockOffsetMs?: number
   /** A digest of the URL of the database. Absent if the URL is not in the variables. */
@@ -40,7 +36,8 @@ export async function report(
 ): Promise<VerifyReport> {
   const parts = partsOf(runtime.env)
   const rules = rulesOf(runtime)
-  const database = await stateOf(parts, runtime.env, nonce)
+  const { url } = credentialsOf(runtime.env)
+  const { database, ...clock } = await probe(parts.database, parts.nameSubject, ['verify', nonce])
   return {
     v: 1,
     count,
@@ -48,39 +45,10 @@ export async function report(
     deployed: await fingerprints(config),
     live: rules.config !== config,
     policies: rules.config.policies.map(({ name, mode }) => ({ name, mode })),
-    database,
+    database: { ...(url && { id: await databaseId(url) }), ...database, ...clock },
   }
 }
 
 /** The digest by which two sides compare the URL of a database. */
 export const databaseId = async (url: string): Promise<string> =>
   (await sha256(url.replace(/\/+$/, ''))).slice(0, 12)
-
-/** The longest wait for the database, ms. */
-const DEADLINE_MS = 5_000
-
-async function stateOf(
-  { database: { store }, nameSubject }: DeployedParts,
-  env: RuntimeContext['env'],
-  nonce: string,
-): Promise<VerifiedDatabase> {
-  const { url } = credentialsOf(env)
-  const about = { ...(url && { id: await databaseId(url) }) }
-  const subject = await nameSubject([['verify', nonce]])
-  const startedAt = Date.now()
-  try {
-    const limits = [{ subject, terms: PROBE, cost: 0 }]
-    const { decidedAt } = await store.decide([{ mode: 'peek', limits }], {
-      deadlineMs: DEADLINE_MS,
-    })
-    const endedAt = Date.now()
-    return {
-      ...about,
-      status: 'ok',
-      roundTripMs: endedAt - startedAt,
-      clockOffsetMs: Math.round(decidedAt - (startedAt + endedAt) / 2),
-    }
-  } catch (error) {
-    return { ...about, status: 'failing', code: (error as { code?: string }).code ?? 'internal' }
-  }
-}

@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import type { OwnStore, StoreClient } from '../../core/base/commands.ts'
 import { ConfigError } from '../../core/base/errors.ts'
-import { checked } from '../../core/config/schema/checked.ts'
+import { parsedOptions } from '../../core/config/schema/checked.ts'
 import { type Input, object, oneOf, pattern } from '../../core/config/schema/shapes.ts'
 import type { Store } from '../../core/connection/store.ts'
 import { createObjectStore } from './objects.ts'
@@ -39,9 +39,7 @@ const schema = object(fields)
  * })
  */
 export function durableObjects(options: DurableObjectsOptions = {}): StoreClient {
-  const { output, problems } = checked(schema, options, 'durableObjects')
-  if (problems) throw new ConfigError(problems)
-  const { binding, locationHint, jurisdiction } = output
+  const { binding, locationHint, jurisdiction } = parsedOptions(schema, options, 'durableObjects')
   const bound = (env: object) => (env as Record<string, ObjectNamespace | undefined>)[binding]
   const own: OwnStore<Store> = {
     binding,

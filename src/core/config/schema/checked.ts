@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import type { ConfigProblem } from '../../base/errors.ts'
+import { ConfigError, type ConfigProblem } from '../../base/errors.ts'
 import { shortened, show } from '../../base/show.ts'
 
 export type Schema<T> = v.GenericSchema<unknown, T>
@@ -32,6 +32,17 @@ export function checked<T>(
       ),
     ),
   }
+}
+
+/**
+ * Parses the options of a function.
+ * @param name path of a problem that concerns all of them
+ * @throws {ConfigError} with every problem
+ */
+export function parsedOptions<T>(shape: Schema<T>, options: unknown, name: string): T {
+  const { output, problems } = checked(shape, options, name)
+  if (problems) throw new ConfigError(problems)
+  return output
 }
 
 /**

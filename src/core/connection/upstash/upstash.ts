@@ -4,7 +4,7 @@ import type { Command, CommandAnswer, SendCommands } from '../../base/commands.t
 import { sha1 } from '../../base/digest.ts'
 import { asStoreError, StoreError } from '../../base/errors.ts'
 import { isCloudflare } from '../../base/runtime.ts'
-import { withTimeout } from '../../base/sleep.ts'
+import { whenAborted, withTimeout } from '../../base/sleep.ts'
 import type { CallObserver, ScriptAnswer } from '../observed-call.ts'
 import {
   type Idempotency,
@@ -232,7 +232,8 @@ export function createUpstashReader({
     if (!send) throw new StoreError('not-configured', database.problem)
     const observed = observer?.begin([])
     const deadline = AbortSignal.timeout(deadlineMs)
-    const sending = Promise.race([send([['get', key]], deadline, deadlineMs), abortOf(deadline)])
+    const late = whenAborted(deadline).then(() => Promise.reject(new StoreError('timeout')))
+    const sending = Promise.race([send([['get', key]], deadline, deadlineMs), late])
     const [answer] = await sending.catch((error) => {
       const failure = toStoreError(error)
       observed?.end([failure], 0)
@@ -248,11 +249,6 @@ export function createUpstashReader({
 }
 
 /** Rejects when a signal aborts: a client of the app does not take it. */
-const abortOf = (signal: AbortSignal): Promise<never> =>
-  new Promise((_, reject) => {
-    signal.addEventListener('abort', () => reject(new StoreError('timeout')))
-  })
-
 const inWorkers = isCloudflare()
 
 /** `undefined` without a valid URL and a token. */

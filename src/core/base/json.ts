@@ -1,0 +1,8 @@
+/** Parses JSON. Returns `undefined` for another text. */
+export function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
