@@ -49,9 +49,7 @@ export function useCluster(nodeTimeout = 1_500) {
     return {
       upstash,
       store: patient(
-        createCluster(stack, {
-          onRefund: (subjects, error) => void refunded.push(error ?? subjects),
-        }),
+        createCluster(stack, (subjects, error) => void refunded.push(error ?? subjects)),
       ),
       refunded,
       waitUntil: (promise: Promise<unknown>) => void background.push(promise),

@@ -42,7 +42,7 @@ export function useSplitRedis() {
       const store = storeAt(name, away.includes(name) ? 'nowhere' : bridge.url)
       return fallbackOver(wrap(store, name), { onRefund }).store
     }
-    const store = splitOver(names.map(databaseOf), { onRefund })
+    const store = splitOver(names.map(databaseOf), onRefund)
     return {
       store,
       refunded,

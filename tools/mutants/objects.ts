@@ -140,12 +140,7 @@ export const objectsMutants: Mutant[] = [
     'now + terms.windowMs',
     'decide',
   ),
-  spread(
-    'all subjects have one object',
-    'const part = numbers.get(subject) ?? numbers.size',
-    'const part = 0',
-    'storage',
-  ),
+  spread('all subjects have one object', '(subject) => subject', '() => 0', 'storage'),
   subject('keeps the memory after a failed write', 'this.#parts.forget() //', '//', 'storage'),
   subject('charges a repeated call twice', 'if (known) return known.text', '', 'storage'),
   subject('never writes the exact counts back', 'this.#parts.writeBack()\n  }', '}', 'storage'),

@@ -6,10 +6,10 @@ import type {
   Store,
   StoreCall,
   StoreRequest,
-  StoreResult,
 } from '../../core/connection/store.ts'
 import type { UpstashStore } from '../../core/connection/upstash/upstash.ts'
-import { createSplitStore, type DecideParts, type SplitOptions } from '../split/split-store.ts'
+import { inGroups, subjectOf } from '../split/split.ts'
+import { createSplitStore, type DecideParts } from '../split/split-store.ts'
 import { slotOf, tagOf } from './slot.ts'
 
 /**
@@ -17,7 +17,7 @@ import { slotOf, tagOf } from './slot.ts'
  * are its slots, and all parts go in one HTTP request.
  * @param store the stack of layers over `bySlot`
  */
-export function createCluster(store: Store, options?: SplitOptions): Store {
+export function createCluster(store: Store, onRefund?: OnRefund): Store {
   const decideParts: DecideParts = async (parts, options, isOne) => {
     const lists = parts.flatMap(({ lists }) => lists)
     if (isOne && lists.length === 1) {
@@ -33,14 +33,11 @@ export function createCluster(store: Store, options?: SplitOptions): Store {
     })
     return parts.map(({ lists }) => replies.splice(0, lists.length))
   }
-  return createSplitStore(slotOf, decideParts, options)
+  return createSplitStore(slotOf, decideParts, onRefund)
 }
 
 /** The layers over a store whose keys are in slots. */
-export const slots = {
-  wrap: bySlot,
-  spread: (store: Store, onRefund: OnRefund): Store => createCluster(store, { onRefund }),
-}
+export const slots = { wrap: bySlot, spread: createCluster }
 
 /** Sends the lists of each slot in calls of the script of their own. Requires that each list has all its limits in one slot. */
 export function bySlot(upstash: UpstashStore): Store {
@@ -48,30 +45,18 @@ export function bySlot(upstash: UpstashStore): Store {
     decide: (list, { idempotency, ...options } = {}) =>
       upstash.decide(list, { ...options, ...inSlot(idempotency, list) }),
 
-    async decideEach(lists, { idempotency, ...options } = {}) {
-      const slots = new Map<number, number[]>()
-      lists.forEach((list, index) => {
-        const slot = slotOf(subjectOf(list))
-        const indexes = slots.get(slot)
-        if (indexes) indexes.push(index)
-        else slots.set(slot, [index])
-      })
-      const groups = [...slots.values()]
-      const packs = groups.map((indexes) => ({
-        lists: indexes.map((index) => lists[index]!),
-        ...inSlot(idempotency, lists[indexes[0]!]!),
-      }))
-      const answers = await upstash.decideGroups(packs, options)
-      const replies: StoreResult[] = []
-      groups.flat().forEach((index, at) => {
-        replies[index] = answers[at]!
-      })
-      return replies
-    },
+    decideEach: (lists, { idempotency, ...options } = {}) =>
+      inGroups(
+        lists,
+        (list) => slotOf(subjectOf(list)),
+        (groups) =>
+          upstash.decideGroups(
+            groups.map(([, lists]) => ({ lists, ...inSlot(idempotency, lists[0]!) })),
+            options,
+          ),
+      ),
   }
 }
-
-const subjectOf = ([request]: StoreRequest[]) => request!.limits[0]!.subject
 
 /**
  * Puts the idempotency key into the slot of a list. The name of a key is the text in its braces, and a brace in the name ends the hash tag:

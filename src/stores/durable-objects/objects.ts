@@ -1,13 +1,8 @@
 /** The store on Durable Objects: one object for each subject, one call for each decision. */
 import { asStoreError, StoreError, type StoreErrorCode } from '../../core/base/errors.ts'
 import { connect } from '../../core/connection/connection.ts'
-import type {
-  Store,
-  StoreOptions,
-  StoreReply,
-  StoreRequest,
-  StoreResult,
-} from '../../core/connection/store.ts'
+import type { Store, StoreOptions, StoreReply, StoreRequest } from '../../core/connection/store.ts'
+import { inGroups, subjectOf } from '../split/split.ts'
 import type { ObjectNamespace } from './runtime.ts'
 import { isAnswer, written } from './wire.ts'
 
@@ -45,26 +40,15 @@ export function createObjectStore(options: ObjectOptions): Store {
   return {
     decide: (list, given) => onStore(subjectOf(list), (store) => store.decide(list, given)),
 
-    async decideEach(lists, given) {
-      const replies: StoreResult[] = []
-      const bySubject = new Map<string, number[]>()
-      lists.forEach((list, index) => {
-        const subject = subjectOf(list)
-        bySubject.set(subject, [...(bySubject.get(subject) ?? []), index])
-      })
-      await Promise.all(
-        [...bySubject].map(async ([subject, indexes]) => {
-          const own = indexes.map((index) => lists[index]!)
-          const answers = await onStore(subject, (store) => store.decideEach(own, given))
-          for (const [at, index] of indexes.entries()) replies[index] = answers[at]!
-        }),
-      )
-      return replies
-    },
+    decideEach: (lists, given) =>
+      inGroups(lists, subjectOf, async (groups) => {
+        const deciding = groups.map(([, own]) =>
+          onStore(subjectOf(own[0]!), (store) => store.decideEach(own, given)),
+        )
+        return (await Promise.all(deciding)).flat()
+      }),
   }
 }
-
-const subjectOf = ([request]: StoreRequest[]) => request!.limits[0]!.subject
 
 function storeOf(subject: string, options: ObjectOptions): Store {
   async function call(lists: StoreRequest[][], { now, idempotency }: StoreOptions = {}) {

@@ -1,19 +1,22 @@
 /** A store whose subjects are in several parts, such as Durable Objects or the slots of a Redis Cluster. A call reaches one part. */
 import { StoreError } from '../../core/base/errors.ts'
-import type {
-  Correction,
-  OnRefund,
-  Store,
-  StoreOptions,
-  StoreReply,
-  StoreRequest,
-  StoreResult,
-  StoreState,
+import {
+  type Correction,
+  type OnRefund,
+  REFUND_MS,
+  type Store,
+  type StoreOptions,
+  type StoreReply,
+  type StoreRequest,
+  type StoreResult,
+  type StoreState,
 } from '../../core/connection/store.ts'
 import {
   admits,
   chargedIn,
   type Fragment,
+  inGroups,
+  type PartName,
   type Plan,
   type SplitGroup,
   split,
@@ -22,7 +25,7 @@ import {
 
 /** Lists of requests for one part. */
 export interface PartLists {
-  part: number
+  part: PartName
   lists: StoreRequest[][]
 }
 
@@ -36,14 +39,6 @@ export type DecideParts = (
   isOne: boolean,
 ) => Promise<StoreResult[][]>
 
-export interface SplitOptions {
-  /** Defaults to nothing. */
-  onRefund?: OnRefund
-}
-
-/** The deadline of a refund, ms. It is long because no request waits for it, and a failed refund blocks the units until they expire. */
-const REFUND_MS = 5_000
-
 /**
  * A store that splits lists by part. A list with all its limits in one part is one call to that part.
  *
@@ -52,9 +47,9 @@ const REFUND_MS = 5_000
  * than it is. The same calls peek at the state before the charge, because that is the answer if another part refuses.
  */
 export function createSplitStore(
-  partOf: (subject: string) => number,
+  partOf: (subject: string) => PartName,
   decideParts: DecideParts,
-  { onRefund = () => {} }: SplitOptions = {},
+  onRefund: OnRefund = () => {},
 ): Store {
   function decideAll(
     lists: StoreRequest[][],
@@ -79,17 +74,18 @@ export function createSplitStore(
     options: StoreOptions,
     isOne: boolean,
   ): Promise<StoreResult[][]> {
-    const calls = new Map<number, PartLists>()
-    for (const { parts, partLists } of plans) {
-      parts.forEach((part, place) => {
-        const call = calls.get(part)
-        if (call) call.lists.push(partLists[place]!)
-        else calls.set(part, { part, lists: [partLists[place]!] })
-      })
-    }
-    const answers = await decideParts([...calls.values()], options, isOne)
-    const answersOf = new Map([...calls.keys()].map((part, at) => [part, answers[at]!.values()]))
-    return plans.map(({ parts }) => parts.map((part) => answersOf.get(part)!.next().value!))
+    const sent = plans.flatMap(({ parts, partLists }) =>
+      parts.map((part, place) => ({ part, list: partLists[place]! })),
+    )
+    const answers = await inGroups(
+      sent,
+      ({ part }) => part,
+      async (groups) => {
+        const calls = groups.map(([part, all]) => ({ part, lists: all.map(({ list }) => list) }))
+        return (await decideParts(calls, options, isOne)).flat()
+      },
+    )
+    return plans.map(({ parts }) => answers.splice(0, parts.length))
   }
 
   /** Merges the replies of the parts to one list, and refunds the charges of refused requests. */

@@ -1,6 +1,35 @@
 /** Splits a list of requests into one list for each part of the store, and finds the limits of each answer again. */
 import type { Limit, StoreReply, StoreRequest, StoreState } from '../../core/connection/store.ts'
 
+/** Names a part of the store. */
+export type PartName = number | string
+
+/** The subject of a list whose limits all have one part. */
+export const subjectOf = ([request]: StoreRequest[]): string => request!.limits[0]!.subject
+
+/**
+ * Answers items in groups.
+ * @param answer returns the answers of all groups, one group after the other
+ * @returns the answers in the order of the items
+ */
+export async function inGroups<Item, Answer>(
+  items: Item[],
+  groupOf: (item: Item) => PartName,
+  answer: (groups: [PartName, Item[]][]) => Promise<Answer[]>,
+): Promise<Answer[]> {
+  const groups = new Map<PartName, number[]>()
+  for (const [index, item] of items.entries()) {
+    const group = groupOf(item)
+    groups.set(group, [...(groups.get(group) ?? []), index])
+  }
+  const answers = await answer(
+    [...groups].map(([group, indexes]) => [group, indexes.map((index) => items[index]!)]),
+  )
+  const inOrder: Answer[] = []
+  for (const [at, index] of [...groups.values()].flat().entries()) inOrder[index] = answers[at]!
+  return inOrder
+}
+
 /** A limit, with its position in the original list. */
 export interface Cell {
   request: number
@@ -16,7 +45,7 @@ interface PartRequest {
 
 /** The requests of one group to one part. */
 export interface Fragment {
-  part: number
+  part: PartName
   /** The index of the part in the plan. */
   place: number
   /** The requests that decide, without `before`. */
@@ -38,12 +67,12 @@ export interface SplitGroup {
 export interface Plan {
   groups: SplitGroup[] | undefined
   /** The parts of the list. */
-  parts: number[]
+  parts: PartName[]
   partLists: StoreRequest[][]
 }
 
 /** Requires that a follow has one limit, and that a limit occurs only once in a request and its follows. */
-export function split(list: StoreRequest[], partOf: (subject: string) => number): Plan {
+export function split(list: StoreRequest[], partOf: (subject: string) => PartName): Plan {
   const parts = [
     ...new Set(list.flatMap(({ limits }) => limits.map(({ subject }) => partOf(subject)))),
   ]
@@ -54,7 +83,7 @@ export function split(list: StoreRequest[], partOf: (subject: string) => number)
     return { at: partLists[place]!.push({ ...request, limits }) - 1, cells }
   }
   const groups = groupIndexes(list).map(([first, ...follows]): SplitGroup => {
-    const byPart = new Map<number, Cell[]>()
+    const byPart = new Map<PartName, Cell[]>()
     for (const cell of [first!, ...follows].flatMap((request) => cellsOf(list, request))) {
       const part = partOf(cell.limit.subject)
       byPart.set(part, [...(byPart.get(part) ?? []), cell])
