@@ -85,10 +85,7 @@ export const withDoor = (limiter: Limiter): Sluice => ({
   ...sluiceOf(limiter),
 })
 
-/** What a server or framework uses of the rate limiter. */
-export type RequestChecker = Pick<Sluice, 'check'>
-
-export function sluiceOf(limiter: Limiter): RequestChecker {
+export function sluiceOf(limiter: Limiter): Pick<Sluice, 'check'> {
   return {
     async check(request, { env, waitUntil, context = request, remoteAddress, closed } = {}) {
       const runtime = {

@@ -1,16 +1,11 @@
-import type { Decision } from '../../core/base/decision.ts'
-import { readsBodies } from '../../core/config/feature.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import type { Limiter } from '../../core/feature.ts'
-import type { Limits } from '../../limits/door.ts'
-import { policyDoor } from '../../limits/policies.ts'
-import { sluiceOf } from '../app/sluice.ts'
 import type { NodeRequest } from './incoming.ts'
 import { createNodeLimiter } from './node-limiter.ts'
-import { type NodeResponse, serve } from './serve.ts'
+import { type DecidedContext, type NodeResponse, serverOf } from './serve.ts'
 
 /** The parts of Fastify's request that the plugin uses. */
-interface RequestOfFastify {
+interface RequestOfFastify extends DecidedContext {
   raw: NodeRequest
 }
 
@@ -60,14 +55,9 @@ export function fastifyRateLimiter<Context = any>(
 
 /** @internal */
 export function pluginOf(limiter: Limiter): FastifyRateLimiter {
-  const sluice = sluiceOf(limiter)
-  const door = policyDoor(limiter)
-  const usesBodies = readsBodies(limiter.config)
+  const serve = serverOf(limiter)
 
-  async function onRequest(
-    request: RequestOfFastify & { rateLimit?: Decision; sluice?: Limits },
-    reply: ReplyOfFastify,
-  ) {
+  async function onRequest(request: RequestOfFastify, reply: ReplyOfFastify) {
     const outgoing = {
       response: reply.raw,
       fields: () => reply.getHeaders(),
@@ -82,11 +72,7 @@ export function pluginOf(limiter: Limiter): FastifyRateLimiter {
       },
       send: (status: number, body: Uint8Array) => reply.code(status).send(body),
     }
-    const decided = (decision: Decision) => {
-      request.rateLimit = decision
-      request.sluice = door
-    }
-    if (await serve(sluice, request.raw, outgoing, request, decided, usesBodies)) return
+    if (await serve(request.raw, outgoing, request)) return
     await reply
     // If the client has left before the response was sent, Fastify runs the handler after all.
     reply.hijack()

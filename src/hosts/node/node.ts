@@ -1,14 +1,11 @@
 /** `sluice/node`: rate limiters for Express, Fastify and plain `http`. */
 import type { Decision } from '../../core/base/decision.ts'
-import { readsBodies } from '../../core/config/feature.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import type { Limiter } from '../../core/feature.ts'
 import type { Limits } from '../../limits/door.ts'
-import { policyDoor } from '../../limits/policies.ts'
-import { sluiceOf } from '../app/sluice.ts'
 import type { NodeRequest } from './incoming.ts'
 import { createNodeLimiter } from './node-limiter.ts'
-import { type NodeResponse, serve } from './serve.ts'
+import { type DecidedContext, type NodeResponse, serverOf } from './serve.ts'
 
 export { type FastifyRateLimiter, fastifyRateLimiter } from './fastify.ts'
 export type { NodeRequest } from './incoming.ts'
@@ -56,26 +53,10 @@ export function rateLimiter<Context = any>(
 
 /** @internal */
 export function middlewareOf(limiter: Limiter): NodeRateLimiter {
-  const sluice = sluiceOf(limiter)
-  const door = policyDoor(limiter)
-  const usesBodies = readsBodies(limiter.config)
-
+  const serve = serverOf(limiter)
   // Asynchronous, so that an error of `outgoingOf` is a rejection too: headers may have been sent before.
-  const check = async (
-    request: NodeRequest & { rateLimit?: Decision; sluice?: Limits },
-    response: NodeResponse,
-  ) =>
-    serve(
-      sluice,
-      request,
-      outgoingOf(request, response),
-      request,
-      (decision) => {
-        request.rateLimit = decision
-        request.sluice = door
-      },
-      usesBodies,
-    )
+  const check = async (request: NodeRequest & DecidedContext, response: NodeResponse) =>
+    serve(request, outgoingOf(request, response), request)
 
   const limit = (
     request: NodeRequest,

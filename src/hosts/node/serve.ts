@@ -1,8 +1,12 @@
 /** The steps that all Node servers share: check a request, add the fields, write a refusal, and settle when the response has ended. */
 
 import type { Decision } from '../../core/base/decision.ts'
+import { readsBodies } from '../../core/config/feature.ts'
+import type { Limiter } from '../../core/feature.ts'
 import { bodySources } from '../../core/request/body-sources.ts'
-import type { CheckResult, RequestChecker } from '../app/sluice.ts'
+import type { Limits } from '../../limits/door.ts'
+import { policyDoor } from '../../limits/policies.ts'
+import { type CheckResult, sluiceOf } from '../app/sluice.ts'
 import { bodySource, discard, mayHaveBody } from './body.ts'
 import { type NodeRequest, socketOf, toRequest, type Unreadable } from './incoming.ts'
 
@@ -41,60 +45,67 @@ export interface Outgoing {
   send: (status: number, body: Uint8Array) => void
 }
 
+/** What the handler of a request finds at the request of its framework. */
+export interface DecidedContext {
+  rateLimit?: Decision
+  sluice?: Limits
+}
+
 /** The status to settle by if no handler runs, because the client has disconnected before. No `countOnly` counts it. */
 const NOT_HANDLED = 0
 
-/**
- * Decides a request. Sends the refusal if it is refused.
- * @param context the argument of key functions
- * @param decided receives the decision before the handler runs
- * @param usesBodies true if the configuration uses `bodies()`
- * @returns true if the request may pass. False also if the client has disconnected, or if the app has answered in the meantime
- * @throws {ConfigError} if a policy needs the client address, and `clientAddress` is not usable
- */
-export async function serve(
-  sluice: RequestChecker,
-  incoming: NodeRequest,
-  outgoing: Outgoing,
-  context: unknown,
-  decided: (decision: Decision) => void,
-  usesBodies: boolean,
-): Promise<boolean> {
-  const { response } = outgoing
-  if (isOver(incoming, response)) return false
-  const { remoteAddress } = socketOf(incoming)
-  const request = toRequest(incoming)
-  if ('detail' in request) {
-    refuseUnreadable(outgoing, request)
-    return false
-  }
-  if (mayHaveBody(incoming) && (usesBodies || request.url.includes('/_sluice/')))
-    bodySources.set(request, bodySource(incoming))
-  const closed = new Promise<boolean>((resolve) =>
-    response.once('close', () => resolve(hasEnded(incoming, response))),
-  )
-  const check = await sluice.check(request, { context, remoteAddress, closed })
-  decided(check.decision)
-  if (isOver(incoming, response)) {
-    check.settle({ status: NOT_HANDLED, headers: new Headers() })
-    return false
-  }
-  settleAfter(closed, incoming, outgoing, check)
-  if (response.headersSent) return false
-  if (!check.response) {
+/** Creates the function that decides the requests of a server, and sends the refusal of one that is refused. */
+export function serverOf(limiter: Limiter) {
+  const sluice = sluiceOf(limiter)
+  const door = policyDoor(limiter)
+  const usesBodies = readsBodies(limiter.config)
+
+  /**
+   * @param context the request of the framework: the argument of key functions, which gets the decision before the handler runs
+   * @returns true if the request may pass. False also if the client has disconnected, or if the app has answered in the meantime
+   * @throws {ConfigError} if a policy needs the client address, and `clientAddress` is not usable
+   */
+  return async (
+    incoming: NodeRequest,
+    outgoing: Outgoing,
+    context: DecidedContext,
+  ): Promise<boolean> => {
+    const { response } = outgoing
+    if (isOver(incoming, response)) return false
+    const { remoteAddress } = socketOf(incoming)
+    const request = toRequest(incoming)
+    if ('detail' in request) {
+      refuseUnreadable(outgoing, request)
+      return false
+    }
+    if (mayHaveBody(incoming) && (usesBodies || request.url.includes('/_sluice/')))
+      bodySources.set(request, bodySource(incoming))
+    const closed = new Promise<boolean>((resolve) =>
+      response.once('close', () => resolve(hasEnded(incoming, response))),
+    )
+    const check = await sluice.check(request, { context, remoteAddress, closed })
+    Object.assign(context, { rateLimit: check.decision, sluice: door })
+    if (isOver(incoming, response)) {
+      check.settle({ status: NOT_HANDLED, headers: new Headers() })
+      return false
+    }
+    settleAfter(closed, incoming, outgoing, check)
+    if (response.headersSent) return false
+    if (!check.response) {
+      setFields(outgoing, check.withFields)
+      return true
+    }
+    const refusal = check.response
+    // The other fields of a refusal depend on the fields that are set, such as those of a CORS middleware.
+    const { headers: ownFields } = check
+    for (const [name, value] of refusal.headers) {
+      if (!ownFields.has(name)) outgoing.set(name, value)
+    }
     setFields(outgoing, check.withFields)
-    return true
+    outgoing.send(refusal.status, new Uint8Array(await refusal.arrayBuffer()))
+    if (usesBodies) discard(incoming)
+    return false
   }
-  const refusal = check.response
-  // The other fields of a refusal depend on the fields that are set, such as those of a CORS middleware.
-  const { headers: ownFields } = check
-  for (const [name, value] of refusal.headers) {
-    if (!ownFields.has(name)) outgoing.set(name, value)
-  }
-  setFields(outgoing, check.withFields)
-  outgoing.send(refusal.status, new Uint8Array(await refusal.arrayBuffer()))
-  if (usesBodies) discard(incoming)
-  return false
 }
 
 /** True if the response has ended or the client has disconnected. */
