@@ -1,7 +1,7 @@
 /** Finds conditions and keys that need Cloudflare's Bot Management. */
 import type { Condition } from '../core/config/schema/condition.ts'
 import { type Found, type ListRule, type PolicyRule, partsOf, titleOf } from './facts.ts'
-import { nearest } from './nearest.ts'
+import { didYouMean } from './nearest.ts'
 
 /** Cloudflare's categories of verified bots: https://developers.cloudflare.com/bots/concepts/bot/verified-bots/categories/ */
 const CATEGORIES = [
@@ -23,6 +23,8 @@ const CATEGORIES = [
   'Webhooks',
 ]
 
+const OTHER_CATEGORY = 'Correct the category, or accept the finding if Cloudflare reports it.'
+
 const BOT_FIELDS = ['verifiedBot', 'ja4', 'botScore'] as const
 
 function needed(path: string, title: string, field: string): Found {
@@ -42,17 +44,14 @@ function inCondition(condition: Condition, at: string, title: string): Found[] {
   )
   return [
     ...fields.map((field) => needed(`${at}.${field}`, title, field)),
-    ...unknown.map((name): Found => {
-      const candidate = nearest(name, CATEGORIES)
-      return {
+    ...unknown.map(
+      (name): Found => ({
         code: 'unknown-bot-category',
         path: `${at}.verifiedBot`,
         message: `${title} uses ${JSON.stringify(name)}, which is not one of Cloudflare's categories of verified bots.`,
-        hint: candidate
-          ? `Did you mean '${candidate}'?`
-          : 'Correct the category, or accept the finding if Cloudflare reports it.',
-      }
-    }),
+        hint: didYouMean(name, CATEGORIES, OTHER_CATEGORY),
+      }),
+    ),
     ...(condition.not ?? []).flatMap((one, index) =>
       inCondition(one, `${at}.not[${index}]`, title),
     ),

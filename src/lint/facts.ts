@@ -49,6 +49,14 @@ export const writtenOf = (policy: Policy, { config, written }: Facts) =>
 export const largestLimit = ({ limit, plan, claim }: Policy): number =>
   Math.max(limit, ...Object.values(plan?.limits ?? {}), claim?.max ?? 0)
 
+/** The field that sets the capacity of a policy, and the capacity of its smallest plan, whose clients can never be admitted above it. */
+export function smallestCapacity({ algorithm, limit, burst, burstIsLimit, plan }: Policy) {
+  const field = algorithm === 'token-bucket' ? 'burst' : 'limit'
+  const sizes = plan && (field === 'limit' || burstIsLimit) ? Object.values(plan.limits) : []
+  const capacity = Math.min(field === 'burst' ? burst : limit, ...sizes)
+  return { field, capacity, isOfPlan: sizes.includes(capacity) }
+}
+
 /** The parts of a policy's key and of its key in `onMissingKey`, each with its path. */
 export function partsOf({ key, onMissingKey }: Policy, at: string): [KeyPart, string][] {
   const placed = (parts: KeyPart[], where: string) =>

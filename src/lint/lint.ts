@@ -6,7 +6,6 @@ import { type Config, parseConfig } from '../core/config/parse.ts'
 import { defaultFields } from '../features/defaults.ts'
 import { bodyWithoutOrigin, neverABody, smallChunk, unreadableBody } from './bodies.ts'
 import { botConditions, botConditionsInList } from './bots.ts'
-import { claimOfOtherKey } from './claims.ts'
 import { sharedCounters } from './counters.ts'
 import { configDurations, policyDurations } from './durations.ts'
 import { failedExpectations } from './expect/expectations.ts'
@@ -15,7 +14,7 @@ import { type ConfigRule, type Facts, type Found, listed, type PolicyRule } from
 import { neverApplies, neverRefuses } from './idle.ts'
 import { spoofableList, takesAll } from './lists.ts'
 import { unknownMethods, unknownMethodsInList } from './methods.ts'
-import { digestAsPlan, unknownPlans } from './plans.ts'
+import { claimOfOtherKey, digestAsPlan, unknownPlans } from './plans.ts'
 import { explained } from './problems.ts'
 import { costNeverFits, globalKey, largeLog, neverCharges, noPolicies } from './quota.ts'
 import { refusalOfConfig, refusalOfPolicy } from './refusals.ts'
@@ -161,7 +160,9 @@ function findingsIn(facts: Facts, workerRules: ConfigRule[], shared: PolicyRule)
       accept,
       '',
     ),
-    ...(shield ? notAccepted(tightShield(shield, facts.config), shield.accept, 'shield.') : []),
+    ...(shield
+      ? notAccepted([tightShield(shield, facts.config)].flat(), shield.accept, 'shield.')
+      : []),
   ]
 }
 

@@ -22,6 +22,12 @@ const MIN_SECRET = 16 // characters, like the tokens of the decision API
 /** The headers and query parameters of a condition. A client chooses them. */
 export const chosenIn = ({ header = [], query = [] }: Condition) => [...header, ...query]
 
+/** Their names, for messages. */
+export const namesIn = (condition: Condition): string =>
+  chosenIn(condition)
+    .map(({ name }) => name)
+    .join(', ')
+
 const isSecret = ({ values }: ReturnType<typeof chosenIn>[number]) =>
   values?.every((text) => text.length >= MIN_SECRET && !/^\*|\*$/.test(text)) ?? false
 
@@ -44,9 +50,7 @@ export const spoofableList: ListRule = (entry) => {
   const found = (where: string, verb: string, condition: Condition): Found => ({
     code: 'spoofable-list',
     path: `${at}${where}.${condition.header ? 'header' : 'query'}`,
-    message: `${titleOf(entry)} lets any client that ${verb} ${chosenIn(condition)
-      .map(({ name }) => name)
-      .join(', ')} skip limits.`,
+    message: `${titleOf(entry)} lets any client that ${verb} ${namesIn(condition)} skip limits.`,
     hint: 'Add a condition on ip, on a verified credential (jwt: true, apiKey: true), or on a header whose value is a secret of at least 16 characters.',
   })
   return [

@@ -1,12 +1,14 @@
 /** Finds HTTP methods that are not registered. */
 import { type Found, type ListRule, type PolicyRule, titleOf, writtenOf } from './facts.ts'
-import { nearest } from './nearest.ts'
+import { didYouMean } from './nearest.ts'
 
 /** IANA's HTTP Method Registry (RFC 9110, PATCH, QUERY, WebDAV and its extensions), and PURGE. */
 const METHODS =
   'GET HEAD POST PUT DELETE OPTIONS PATCH TRACE CONNECT QUERY PROPFIND PROPPATCH MKCOL COPY MOVE LOCK UNLOCK REPORT SEARCH ACL BASELINE-CONTROL BIND CHECKIN CHECKOUT LABEL LINK MERGE MKACTIVITY MKCALENDAR MKREDIRECTREF MKWORKSPACE ORDERPATCH REBIND UNBIND UNCHECKOUT UNLINK UPDATE UPDATEREDIRECTREF VERSION-CONTROL PURGE'.split(
     ' ',
   )
+
+const OTHER_METHOD = 'Correct the method, or accept the finding if clients send it.'
 
 const withPaths = (value: unknown, at: string): [unknown, string][] =>
   Array.isArray(value) ? value.map((item, index) => [item, `${at}[${index}]`]) : [[value, at]]
@@ -17,14 +19,11 @@ function inCondition(condition: unknown, at: string, title: string): Found[] {
   return [
     ...withPaths(method, `${at}.method`).flatMap(([name, path]): Found | [] => {
       if (typeof name !== 'string' || METHODS.includes(name.toUpperCase())) return []
-      const candidate = nearest(name, METHODS)
       return {
         code: 'unknown-method',
         path,
         message: `${title} uses the method ${name}, which is not a registered HTTP method.`,
-        hint: candidate
-          ? `Did you mean '${candidate}'?`
-          : 'Correct the method, or accept the finding if clients send it.',
+        hint: didYouMean(name, METHODS, OTHER_METHOD),
       }
     }),
     ...(not

@@ -7,6 +7,15 @@ export function nearest(word: string, candidates: readonly string[]): string | u
   return best && best.distance <= word.length / 3 ? best.candidate : undefined
 }
 
+/**
+ * The hint to write the candidate that a word misspells.
+ * @param otherwise the hint without one
+ */
+export function didYouMean(word: string, candidates: readonly string[], otherwise = ''): string {
+  const candidate = nearest(word, candidates)
+  return candidate ? `Did you mean '${candidate}'?` : otherwise
+}
+
 /** Edit distance: insertions, deletions, replacements and swaps of neighboring letters (optimal string alignment). */
 function distance(one: string, other: string): number {
   const rows = [Array.from({ length: other.length + 1 }, (_, index) => index)]

@@ -1,4 +1,4 @@
-/** Finds plans in tables that no policy has. */
+/** Finds plans in tables that no policy has, and limits of a token that belong to another key than the token. */
 import { labelOf } from '../core/program/key.ts'
 import type { ConfigRule, Found, PolicyRule } from './facts.ts'
 
@@ -35,5 +35,15 @@ export const digestAsPlan: PolicyRule = ({ name, plan }, at) => {
     path: `${at}.plan`,
     message: `"${name}" takes the SHA-256 of ${labelOf(plan.key)} for the name of the plan, and it is never ${plans.join(' or ')}: every client gets the default limit.`,
     hint: "Write plan: { key, table: 'customers' }, and the plan of each digest in tables.customers.",
+  }
+}
+
+export const claimOfOtherKey: PolicyRule = ({ name, claim, key }, at) => {
+  if (!claim || key.some(({ source }) => source === 'jwt' || source === 'function')) return []
+  return {
+    code: 'claim-of-other-key',
+    path: `${at}.key`,
+    message: `"${name}" reads its limit from the claim ${claim.claim}, and counts by ${key.map(labelOf).join(' + ')}: tokens with different limits share one counter.`,
+    hint: 'Count by a claim of the token, such as jwt:sub.',
   }
 }

@@ -1,6 +1,7 @@
 /** Hints for the problems of the parser. They are part of the linter, so that the Worker's bundle does not contain them. */
 import { type ConfigProblem, messageOf } from '../core/base/errors.ts'
-import { nearest } from './nearest.ts'
+import { parsedJson } from '../core/base/json.ts'
+import { didYouMean, nearest } from './nearest.ts'
 import { algorithmHint, durationHint, headerSetHint, neighbourField } from './neighbours.ts'
 
 /** Features with parameters, as they are written in `use`. Others are written as `name()`. */
@@ -27,18 +28,11 @@ function hintOf({ path, expected, got }: ConfigProblem): string {
   if (feature && isUnknownField(expected))
     return `Write use: [${feature}] beside policies, with import { ${path} } from 'sluice/features'.`
   const text = textOf(got)
-  if (isUnknownField(expected)) {
-    const hint = neighbourField(path)
-    if (hint) return hint
-  }
-  if (text !== undefined && /^headers\b/.test(path)) {
-    const hint = headerSetHint(text)
-    if (hint) return hint
-  }
-  if (text !== undefined && /\.algorithm$/.test(path)) {
-    const hint = algorithmHint(text)
-    if (hint) return hint
-  }
+  const ofNeighbour =
+    (isUnknownField(expected) && neighbourField(path)) ||
+    (/^headers\b/.test(path) && headerSetHint(text ?? '')) ||
+    (/\.algorithm$/.test(path) && algorithmHint(text ?? ''))
+  if (ofNeighbour) return ofNeighbour
   if (text !== undefined && expected.startsWith('a duration')) return durationHint(text)
   const [, candidates] = /^one of (?:the fields )?(.*)/.exec(expected) ?? []
   if (candidates) return suggestion(path, expected, got, candidates.split(', '))
@@ -59,11 +53,9 @@ function hintOf({ path, expected, got }: ConfigProblem): string {
 }
 
 function suggestion(path: string, expected: string, got: string, candidates: string[]): string {
-  const isField = isUnknownField(expected)
-  const word = isField ? path.split('.').at(-1)! : textOf(got)
-  const candidate = word === undefined ? undefined : nearest(word, candidates)
-  if (!candidate) return ''
-  return `Did you mean ${isField ? candidate : `'${candidate}'`}?`
+  if (!isUnknownField(expected)) return didYouMean(textOf(got) ?? '', candidates)
+  const candidate = nearest(path.split('.').at(-1)!, candidates)
+  return candidate ? `Did you mean ${candidate}?` : ''
 }
 
 function pathHint(got: string, text: string | undefined): string {
@@ -97,16 +89,11 @@ function keyHint(expected: string, text: string | undefined): string {
     return 'Write the path of a value of the JSON body, such as "body:params.name".'
   }
   const plain = [...expected.matchAll(/"([a-z-]+)"/g)].map(([, name]) => name!)
-  const candidate = text && nearest(text, plain)
-  return candidate ? `Did you mean '${candidate}'?` : ''
+  return text ? didYouMean(text, plain) : ''
 }
 
 /** The string that a problem got. Returns `undefined` for another type, or if the string is cut. */
 function textOf(got: string): string | undefined {
-  try {
-    const value = JSON.parse(got)
-    return typeof value === 'string' ? value : undefined
-  } catch {
-    return undefined
-  }
+  const value = parsedJson(got)
+  return typeof value === 'string' ? value : undefined
 }

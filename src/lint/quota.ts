@@ -2,7 +2,13 @@
 import type { Policy } from '../core/config/parse.ts'
 import { labelOf } from '../core/program/key.ts'
 import { covers } from './covers.ts'
-import { type ConfigRule, largestLimit, type PolicyRule, writtenOf } from './facts.ts'
+import {
+  type ConfigRule,
+  largestLimit,
+  type PolicyRule,
+  smallestCapacity,
+  writtenOf,
+} from './facts.ts'
 
 /** Reports whether one rule matches every request of a policy, so that `otherwise` has no effect. */
 const ruleMatchesAll = ({ cost, match }: Policy) =>
@@ -10,13 +16,10 @@ const ruleMatchesAll = ({ cost, match }: Policy) =>
 
 /** Finds a cost above the quota. A request with this cost is always refused. */
 export const costNeverFits: PolicyRule = (policy, at, facts) => {
-  const { name, algorithm, limit, burst, burstIsLimit, cost, plan } = policy
+  const { name, cost } = policy
   const written = writtenOf(policy, facts)
-  const field = algorithm === 'token-bucket' ? 'burst' : 'limit'
-  // The smallest plan counts, because its clients can never be admitted.
-  const sizes = plan && (field === 'limit' || burstIsLimit) ? Object.values(plan.limits) : []
-  const capacity = Math.min(field === 'burst' ? burst : limit, ...sizes)
-  const smallest = sizes.includes(capacity) ? 'smallest ' : ''
+  const { field, capacity, isOfPlan } = smallestCapacity(policy)
+  const smallest = isOfPlan ? 'smallest ' : ''
   const isDefault = field === 'burst' && written.burst === undefined ? ' by default' : ''
   const rulesAt = Array.isArray(written.cost) ? 'cost' : 'cost.rules'
   const isMax = (written.cost as Partial<Policy['cost']> | undefined)?.otherwise === undefined

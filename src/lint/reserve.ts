@@ -1,14 +1,12 @@
 /** Finds rules of `reserve` that refuse every request, and rules without effect. */
 import { floorUnits } from '../core/base/units.ts'
 import { covers } from './covers.ts'
-import type { PolicyRule } from './facts.ts'
+import { type PolicyRule, smallestCapacity } from './facts.ts'
 
 /** Finds a reserve that leaves too few units for the cheapest request. */
 export const reserveTakesAll: PolicyRule = (policy, at) => {
-  const { name, algorithm, limit, burst, burstIsLimit, plan, cost } = policy
-  const field = algorithm === 'token-bucket' ? 'burst' : 'limit'
-  const sizes = plan && (field === 'limit' || burstIsLimit) ? Object.values(plan.limits) : []
-  const capacity = Math.min(field === 'burst' ? burst : limit, ...sizes)
+  const { name, algorithm, cost } = policy
+  const { field, capacity } = smallestCapacity(policy)
   const prices = [cost.otherwise, ...cost.rules.map((rule) => rule.cost)].filter((one) => one > 0)
   const cheapest = cost.header === undefined && prices.length > 0 ? Math.min(...prices) : 1
   if (cheapest > capacity) return [] // cost-never-fits reports it

@@ -6,7 +6,7 @@ import { type Found, largestLimit } from './facts.ts'
 
 type CheckedShield = NonNullable<Config['shield']>
 
-export function tightShield(shield: CheckedShield, config: Config): Found[] {
+export function tightShield(shield: CheckedShield, config: Config): Found | Found[] {
   const enforced = config.policies.filter(({ mode }) => mode === 'enforce')
   const bounds = enforced.map((policy) =>
     config.policies.filter(
@@ -16,26 +16,22 @@ export function tightShield(shield: CheckedShield, config: Config): Found[] {
   const unbounded = enforced.filter((_, index) => bounds[index]!.length === 0)
   const names = (some: Policy[]) => some.map(({ name }) => `"${name}"`).join(', ')
   if (unbounded.length > 0) {
-    return [
-      {
-        code: 'tight-shield',
-        path: 'shield.key',
-        message: `The shield may refuse requests of ${names(unbounded)} that the policies admit: no policy limits them by the key of the shield.`,
-        hint: 'Add a policy for these requests with the key of the shield, or accept the finding if no client sends that many requests.',
-      },
-    ]
+    return {
+      code: 'tight-shield',
+      path: 'shield.key',
+      message: `The shield may refuse requests of ${names(unbounded)} that the policies admit: no policy limits them by the key of the shield.`,
+      hint: 'Add a policy for these requests with the key of the shield, or accept the finding if no client sends that many requests.',
+    }
   }
   const bounding = cover(bounds, shield)
   const most = bounding.reduce((sum, policy) => sum + mostAdmitted(policy, shield), 0)
   if (most <= shield.limit) return []
-  return [
-    {
-      code: 'tight-shield',
-      path: 'shield.limit',
-      message: `The shield refuses after ${shield.limit} requests in ${shield.periodMs / 1000} s, and ${names(bounding)} may admit ${most}.`,
-      hint: `Raise the limit of the shield to at least ${most}, here and in the wrangler configuration.`,
-    },
-  ]
+  return {
+    code: 'tight-shield',
+    path: 'shield.limit',
+    message: `The shield refuses after ${shield.limit} requests in ${shield.periodMs / 1000} s, and ${names(bounding)} may admit ${most}.`,
+    hint: `Raise the limit of the shield to at least ${most}, here and in the wrangler configuration.`,
+  }
 }
 
 /** Reports whether `bound` limits the requests of `policy` by the key of the shield. The shield does not count requests without its key. */

@@ -6,7 +6,7 @@ import type { KeyPart } from '../core/config/schema/key.ts'
 import { labelOf } from '../core/program/key.ts'
 import { alwaysBeside } from './covers.ts'
 import { type Found, type ListRule, type PolicyRule, partsOf, titleOf } from './facts.ts'
-import { chosenIn, isBeyondClient, isGuessable } from './lists.ts'
+import { isBeyondClient, isGuessable, namesIn } from './lists.ts'
 
 /** Prefix length of a client's IPv6 network. The client can choose the other 64 bits of its address. */
 const CLIENT_BITS = 64
@@ -84,9 +84,7 @@ export const spoofableMatch: PolicyRule = ({ name, match, cost }, at) => {
   const found = (condition: Condition, path: string, effect: string): Found => ({
     code: 'spoofable-match',
     path: `${path}.${condition.header ? 'header' : 'query'}`,
-    message: `"${name}" ${effect} a request with ${chosenIn(condition)
-      .map((one) => one.name)
-      .join(', ')}, which any client can send.`,
+    message: `"${name}" ${effect} a request with ${namesIn(condition)}, which any client can send.`,
     hint: 'To tell clients apart by a credential, write jwt: false (with jwt()) or apiKey: false (with apiKeys.known) in match: only a verified one counts. An app that verifies sessions counts by a key function.',
   })
   return [

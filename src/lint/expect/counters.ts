@@ -12,34 +12,25 @@ const isFixedBy = (per: KeyPart[], part: KeyPart) =>
       : JSON.stringify(one) === JSON.stringify(part),
   )
 
-/** The number of values in lists of a condition, of which each request has one; `Infinity` without a list, or with a pattern. */
-const countOf = (values: readonly (string | number)[] | undefined, open: RegExp) =>
-  values && !values.some((value) => open.test(String(value)))
-    ? values.length
-    : Number.POSITIVE_INFINITY
-
 const NONE = /^\b$/ // matches no text
 
-/** The most different values of a key part among the requests of a condition. */
-function valuesIn(part: KeyPart, { method, host, path, country, asn }: Condition): number {
-  switch (part.source) {
-    case 'global':
-      return 1
-    case 'method':
-      return countOf(method, NONE)
-    case 'host':
-      return countOf(host, /^\*/)
-    case 'path':
-      return countOf(path, /\/:|\/\*$/)
-    case 'country':
-      return countOf(country, /^XX$/) // an unknown country is XX for conditions, and missing for keys
-    case 'asn':
-      return countOf(asn, NONE)
-    case 'path-parameter':
-      return countOf(path, /\/:|\/\*$/)
-    default:
-      return Number.POSITIVE_INFINITY
-  }
+/** The fields of a condition that list values of which each request has one, with what matches a pattern for several. */
+const OPEN = {
+  method: NONE,
+  host: /^\*/,
+  path: /\/:|\/\*$/,
+  country: /^XX$/, // an unknown country is XX for conditions, and missing for keys
+  asn: NONE,
+}
+
+/** The most different values of a key part among the requests of a condition; `Infinity` without a list, or with a pattern. */
+function valuesIn({ source }: KeyPart, condition: Condition): number {
+  if (source === 'global') return 1
+  const field = (source === 'path-parameter' ? 'path' : source) as keyof typeof OPEN
+  const values = Object.hasOwn(OPEN, field) ? condition[field] : undefined
+  return values && !values.some((value) => OPEN[field].test(String(value)))
+    ? values.length
+    : Number.POSITIVE_INFINITY
 }
 
 /** The first part of a key that may have any number of values, or the number of counters. */
