@@ -68,10 +68,7 @@ const rooms: Record<string, Room> = {
     rooms: [
       'core',
       ...core('base', 'config', 'connection', 'program', 'decide', 'respond'),
-      // Those of the terms that a limit may have.
-      ...['bans', 'concurrency', 'leases', 'overrides', 'sliding-log', 'turns'].map(
-        (name) => `features/${name}`,
-      ),
+      'features',
     ],
     packages: ['valibot'],
   },
@@ -195,9 +192,7 @@ const rooms: Record<string, Room> = {
       'core',
       ...core('base', 'config', 'connection', 'request', 'program', 'decide'),
       'hosts/app',
-      'features/concurrency',
-      'features/plans',
-      'features/sliding-log',
+      'features',
       // Calls wait in lines, a cooldown is a ban, and a lower limit of the other side is one of an operator.
       'features/turns',
       'features/bans',

@@ -1,5 +1,5 @@
 /** `sluice/better-auth`: counts the rate limits of Better Auth. */
-import { logs } from '../features/sliding-log/part.ts'
+import { logs } from '../features/sliding-log/stages.ts'
 import { doorByTerms } from '../limits/by-terms.ts'
 import { type AdapterOptions, inSeconds, termsOf } from './terms.ts'
 

@@ -1,7 +1,7 @@
 /** `sluice/nest`: a storage for the throttler of Nest. */
 import { declaration as bans } from '../features/bans/declaration.ts'
-import { penalties } from '../features/bans/part.ts'
-import { logs } from '../features/sliding-log/part.ts'
+import { penalties } from '../features/bans/stages.ts'
+import { logs } from '../features/sliding-log/stages.ts'
 import { doorByTerms } from '../limits/by-terms.ts'
 import { type AdapterOptions, inSeconds, stateOf, termsOf } from './terms.ts'
 

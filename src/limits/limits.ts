@@ -1,18 +1,8 @@
 /** Limits by name and key, for code that has no request: a job, a tool call, a server action, a message of a WebSocket. */
 import type { Config } from '../core/config/parse.ts'
 import type { Feature } from '../core/feature.ts'
-import { declaration as bansFields } from '../features/bans/declaration.ts'
-import { compile as bans } from '../features/bans/stages.ts'
-import { declaration as concurrencyFields } from '../features/concurrency/declaration.ts'
-import { compile as concurrency } from '../features/concurrency/stages.ts'
-import { declaration as leasesFields } from '../features/leases/declaration.ts'
-import { compile as leases } from '../features/leases/stages.ts'
-import { declaration as overridesFields } from '../features/overrides/declaration.ts'
-import { compile as overrides } from '../features/overrides/stages.ts'
-import { declaration as slidingLogFields } from '../features/sliding-log/declaration.ts'
-import { compile as slidingLog } from '../features/sliding-log/stages.ts'
-import { declaration as turnsFields } from '../features/turns/declaration.ts'
-import { turns } from '../features/turns/stages.ts'
+import * as stages from '../features/compile.ts'
+import * as declarations from '../features/declarations.ts'
 import type { Limits } from './door.ts'
 import { engineOf, namedLimits } from './named.ts'
 import { type LimitsConfig, type LimitsOptions, type LimitTerms, parseLimits } from './terms.ts'
@@ -31,12 +21,12 @@ export type {
 export type { LimitsConfig, LimitsOptions, LimitTerms } from './terms.ts'
 
 const byDefault: readonly Feature[] = [
-  { ...bansFields, compile: bans },
-  { ...concurrencyFields, compile: concurrency },
-  { ...leasesFields, compile: leases },
-  { ...overridesFields, compile: overrides },
-  { ...slidingLogFields, compile: slidingLog },
-  { ...turnsFields, compile: turns },
+  { ...declarations.bans, compile: stages.bans },
+  { ...declarations.concurrency, compile: stages.concurrency },
+  { ...declarations.leases, compile: stages.leases },
+  { ...declarations.overrides, compile: stages.overrides },
+  { ...declarations.slidingLog, compile: stages.slidingLog },
+  { ...declarations.turns, compile: stages.turns },
 ]
 
 /**

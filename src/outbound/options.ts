@@ -7,16 +7,12 @@ import { type Input, object, timeout, whole } from '../core/config/schema/shapes
 import { createLimiter, type Limiter } from '../core/create.ts'
 import { operations } from '../core/decide/operate.ts'
 import type { Feature } from '../core/feature.ts'
-import { penalties } from '../features/bans/part.ts'
-import { declaration as concurrencyFields } from '../features/concurrency/declaration.ts'
-import { compile as concurrency } from '../features/concurrency/stages.ts'
-import { limitsOfOperators } from '../features/overrides/part.ts'
-import { declaration as plansFields } from '../features/plans/declaration.ts'
-import { compile as plans } from '../features/plans/stages.ts'
-import { declaration as slidingLogFields } from '../features/sliding-log/declaration.ts'
-import { compile as slidingLog } from '../features/sliding-log/stages.ts'
-import { lines } from '../features/turns/part.ts'
+import { penalties } from '../features/bans/stages.ts'
+import * as stages from '../features/compile.ts'
+import * as declarations from '../features/declarations.ts'
+import { limitsOfOperators } from '../features/overrides/stages.ts'
 import { createRoom } from '../features/turns/room.ts'
+import { lines } from '../features/turns/stages.ts'
 import { createWaiting } from '../features/turns/wait.ts'
 
 const ownFields = () => ({
@@ -40,9 +36,9 @@ const fixed = <T>(value: T) =>
 
 /** The features that each limiter of calls has: its limits wait, and the other side may lower them. */
 const featuresOf = ({ wait, maxWaiting }: { wait: number; maxWaiting: number }): Feature[] => [
-  { ...concurrencyFields, compile: concurrency },
-  { ...plansFields, compile: plans },
-  { ...slidingLogFields, compile: slidingLog },
+  { ...declarations.concurrency, compile: stages.concurrency },
+  { ...declarations.plans, compile: stages.plans },
+  { ...declarations.slidingLog, compile: stages.slidingLog },
   {
     name: 'turns',
     fields: ({ algorithm }) => ({

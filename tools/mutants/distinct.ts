@@ -5,7 +5,7 @@ const algorithm = mutantsOf(
   'src/core/connection/algorithms/distinct.ts',
   'test/unit/features/distinct',
 )
-const check = mutantsOf('src/features/distinct/check.ts', 'test/unit/features/distinct')
+const check = mutantsOf('src/features/distinct/declaration.ts', 'test/unit/features/distinct')
 const sizes = mutantsOf('src/core/config/check-entries.ts', 'test/unit/features/distinct')
 const match = mutantsOf('src/core/program/match.ts', 'test/unit/features/distinct')
 const limit = mutantsOf('src/features/distinct/values.ts', 'test/unit/hosts')

@@ -16,7 +16,7 @@ const apart = of('upstash/apart')
 const units = mutantsOf('src/core/base/units.ts', 'test/unit/core/connection')
 /** The parts of features, by what calls and replies show. */
 const partOf = (feature: string) =>
-  mutantsOf(`src/features/${feature}/part.ts`, 'test/unit/core/connection')
+  mutantsOf(`src/features/${feature}/stages.ts`, 'test/unit/core/connection')
 const bans = partOf('bans')
 const overrides = partOf('overrides')
 const script = of('upstash/script')

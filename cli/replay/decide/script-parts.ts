@@ -7,11 +7,11 @@ import {
   operators,
   sliding_log,
 } from '../../../src/core/connection/upstash/script-text.ts'
-import { penalties } from '../../../src/features/bans/part.ts'
-import { slots } from '../../../src/features/concurrency/part.ts'
-import { values } from '../../../src/features/distinct/part.ts'
-import { limitsOfOperators } from '../../../src/features/overrides/part.ts'
-import { lines } from '../../../src/features/turns/part.ts'
+import { penalties } from '../../../src/features/bans/stages.ts'
+import { slots } from '../../../src/features/concurrency/stages.ts'
+import { values } from '../../../src/features/distinct/stages.ts'
+import { limitsOfOperators } from '../../../src/features/overrides/stages.ts'
+import { lines } from '../../../src/features/turns/stages.ts'
 
 export const allParts: readonly ScriptPart[] = [
   apart,

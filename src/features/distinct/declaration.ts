@@ -1,5 +1,35 @@
-/** The fields and checks that the feature distinct adds to configurations. */
+import { checkEntries } from '../../core/config/check-entries.ts'
 import type { FeatureFields } from '../../core/config/feature.ts'
-import { checkPolicies } from './check.ts'
+import type { Policy } from '../../core/config/parse.ts'
+import type { AddProblem } from '../../core/config/schema/shapes.ts'
 
-export const declaration: FeatureFields = { name: 'distinct', check: checkPolicies }
+export const declaration: FeatureFields = {
+  name: 'distinct',
+  check(config, problem) {
+    checkEntries(config, 'distinct', problem)
+    config.policies.forEach((policy, index) => {
+      if (!policy?.distinct) return
+      checkPolicy(policy, (path, expected) => problem(['policies', index, ...path], expected))
+    })
+  },
+}
+
+function checkPolicy(
+  { algorithm, distinct, key, cost, lease }: Partial<Policy>,
+  problem: AddProblem,
+) {
+  if (algorithm && algorithm !== 'distinct')
+    problem(['algorithm'], 'no value (distinct counts each value from its last use)')
+  const part = JSON.stringify(distinct)
+  if (key?.some((one) => JSON.stringify(one) === part))
+    problem(
+      ['distinct'],
+      'a part that key does not have (each value would have a quota of its own)',
+    )
+  if (cost && costs(cost)) problem(['cost'], 'no value (each different value costs 1)')
+  if (lease) problem(['lease'], 'no value (an isolate does not know which values count)')
+}
+
+/** True if a request may cost anything but 1. */
+const costs = ({ otherwise, rules, ...others }: Policy['cost']) =>
+  otherwise !== 1 || rules.length > 0 || Object.values(others).some(Boolean)

@@ -6,10 +6,36 @@ import {
   limit,
   type Quantity,
   remaining,
+  seconds,
   window,
 } from '../../core/respond/ratelimit-fields/quantities.ts'
 import { fieldSet, nearest } from '../../core/respond/ratelimit-fields/sets.ts'
-import { fullAt, fullAtIso, policy, untilFull, untilReset, used } from './quantities.ts'
+
+const LAST_OF_YEAR_9999 = 253_402_300_799
+
+const policy: Quantity = ({ policy }) => policy
+/** Units used, at least 0: with a burst, more than `limit` can remain. Units that are kept free for other requests are not used. */
+const used = (state: LimitState) =>
+  Math.max(0, limit(state) - remaining(state) - (state.reserved ?? 0))
+
+/** Seconds until the whole quota is available: the reset of GitHub's and other X- fields. At least Retry-After. */
+const untilFull = ({ resetAfterMs }: LimitState, { retryAfterMs }: Decision) =>
+  seconds(Math.max(resetAfterMs, retryAfterMs ?? 0))
+
+/**
+ * The reset of draft-6 and draft-7: seconds until the whole quota is available ("until the quota … resets"). On a refusal it equals
+ * Retry-After, because it "SHOULD reference the same point in time" (both drafts, "Server Behavior").
+ */
+const untilReset = (state: LimitState, decision: Decision) =>
+  decision.retryAfterMs ? seconds(decision.retryAfterMs) : untilFull(state, decision)
+
+/** The time of {@link untilFull} in seconds since the epoch, by the clock of the store. */
+const fullAt = ({ resetAfterMs }: LimitState, { retryAfterMs, decidedAt = Date.now() }: Decision) =>
+  Math.min(seconds(decidedAt + Math.max(resetAfterMs, retryAfterMs ?? 0)), LAST_OF_YEAR_9999)
+
+/** The time of {@link untilFull} as ISO 8601, in UTC. */
+const fullAtIso = (state: LimitState, decision: Decision) =>
+  new Date(fullAt(state, decision) * 1000).toISOString().replace('.000', '')
 
 /** Selects "the lower remaining" (draft-6 and draft-7, "Server Behavior"): fields that name no policy must hold for all policies. */
 const leastLeft = nearest(

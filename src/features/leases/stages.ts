@@ -2,6 +2,5 @@ import { isUsed } from '../../core/config/feature.ts'
 import type { Feature } from '../../core/feature.ts'
 import { withLeases } from './leases.ts'
 
-/** What it does, without what it adds to configurations. */
 export const compile: Feature['compile'] = ({ config }) =>
   isUsed(config, ({ lease }) => lease) ? { layer: withLeases } : {}

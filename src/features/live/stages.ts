@@ -7,7 +7,6 @@ import type { Rules } from '../../core/program/match.ts'
 import { withDocument } from './document.ts'
 import { createLive } from './live.ts'
 
-/** What it does, without what it adds to configurations. */
 export const compile: Feature['compile'] = ({ config, log }) => {
   const { live } = config
   if (!live) return {}

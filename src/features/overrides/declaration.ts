@@ -1,4 +1,3 @@
-/** The fields and checks that the feature overrides adds to configurations. */
 import type { FeatureFields } from '../../core/config/feature.ts'
 import { fields } from './fields.ts'
 

@@ -1,4 +1,3 @@
-/** The fields and checks that the feature plans adds to configurations. */
 import type { FeatureFields } from '../../core/config/feature.ts'
 import type { Policy } from '../../core/config/schema/policy.ts'
 import { tooLarge } from '../../core/config/schema/policy-checks.ts'

@@ -1,5 +1,19 @@
-/** The fields and checks that the feature refusals adds to configurations. */
+import * as v from 'valibot'
 import type { FeatureFields } from '../../core/config/feature.ts'
-import { checkRefusals } from './check.ts'
+import { refusalFields } from '../../core/config/schema/refusal-fields.ts'
+import { isObject } from '../../core/config/schema/shapes.ts'
 
-export const declaration: FeatureFields = { name: 'refusals', check: checkRefusals }
+export const declaration: FeatureFields = {
+  name: 'refusals',
+  check({ refusal, policies }, problem) {
+    const check = (own: unknown, ...owner: (string | number)[]) => {
+      if (!isObject(own)) return
+      for (const { path = [], message } of v.safeParse(refusalFields, own).issues ?? []) {
+        const keys = path.map(({ key }) => key as string | number)
+        problem([...owner, 'refusal', ...keys], message)
+      }
+    }
+    check(refusal)
+    for (const [index, policy] of policies.entries()) check(policy?.refusal, 'policies', index)
+  },
+}

@@ -1,7 +1,6 @@
 import type { Feature } from '../../core/feature.ts'
 import { write } from './write.ts'
 
-/** What it does, without what it adds to configurations. */
 export const compile: Feature['compile'] = ({ config }) =>
   [config, ...config.policies].some(({ refusal }) => typeof refusal === 'object') || config.live
     ? { refuse: write }

@@ -1,4 +1,3 @@
-/** The fields and checks that the feature shield adds to configurations. */
 import type { FeatureFields } from '../../core/config/feature.ts'
 import { settings } from './fields.ts'
 

@@ -1,4 +1,3 @@
-/** The fields and checks that the feature slidingLog adds to configurations. */
 import { checkEntries } from '../../core/config/check-entries.ts'
 import type { FeatureFields } from '../../core/config/feature.ts'
 

@@ -1,5 +1,0 @@
-/** The fields and checks that the feature headerSets adds to configurations. */
-import type { FeatureFields } from '../../core/config/feature.ts'
-import { settings } from './fields.ts'
-
-export const declaration: FeatureFields = { name: 'headerSets', settings }
