@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'vitest'
 import { openServer } from '../../../tools/bench/server.ts'
 import { startFarRedis } from '../../../tools/bench/stack/bridge.ts'
 import { startLoad } from '../../../tools/bench/stack/load.ts'
-import { variants } from '../../../tools/bench/stack/variants.ts'
+import { settingsOf } from '../../../tools/bench/stack/variants.ts'
 import { pinned, startIsolate } from '../../../tools/bench/stack/workerd.ts'
 import { buildEntry } from '../../../tools/build.ts'
 
@@ -34,7 +34,7 @@ test(
     const env = {
       UPSTASH_REDIS_REST_URL: far.url,
       UPSTASH_REDIS_REST_TOKEN: far.token,
-      settings: JSON.stringify(variants.ours.settings([{ limit: 1_000_000, windowMs: 3_600_000 }])),
+      settings: settingsOf('ours', [{ limit: 1_000_000, windowMs: 3_600_000 }]),
     }
     const isolate = await use(startIsolate(outdir, env, pinned), (it) => it.stop())
     const order = { ports: [isolate.port], network: 0, clients: 1000 }

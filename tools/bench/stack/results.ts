@@ -4,7 +4,7 @@ import type { ColdStarts } from './legs/cold-start.ts'
 import type { Exactness } from './legs/exactness.ts'
 import type { Isolates } from './legs/isolates.ts'
 import type { ShieldFlood } from './legs/shield.ts'
-import type { Size } from './legs/size.ts'
+import type { Size, Wholes } from './legs/size.ts'
 import type { Soak } from './legs/soak.ts'
 import type { Sample } from './measure.ts'
 import type { RedisCost } from './redis-cost.ts'
@@ -17,6 +17,7 @@ export interface Results {
   workloads: Record<string, Samples>
   redis?: RedisCost[]
   sizes?: Size[]
+  wholes?: Wholes
   coldStarts?: ColdStarts
   exactness?: Exactness[]
   clients?: Clients[]

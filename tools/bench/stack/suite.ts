@@ -4,7 +4,7 @@ import { measureColdStarts } from './legs/cold-start.ts'
 import { measureExactness } from './legs/exactness.ts'
 import { measureIsolates } from './legs/isolates.ts'
 import { measureShield } from './legs/shield.ts'
-import { measureSizes } from './legs/size.ts'
+import { measureSizes, measureWholes } from './legs/size.ts'
 import { soak } from './legs/soak.ts'
 import { measureRedisCost } from './redis-cost.ts'
 import { figure, type Results } from './results.ts'
@@ -70,7 +70,7 @@ export const quickVariants: VariantId[] = [
 
 /** The other parts of a run, by id. */
 type Parts = Omit<Results, 'workloads'>
-export const verdictParts = ['redis', 'sizes', 'coldStarts'] as const
+export const verdictParts = ['redis', 'sizes', 'wholes', 'coldStarts'] as const
 export const otherParts = [
   'exactness',
   'clients',
@@ -95,6 +95,7 @@ export async function runAll(
         log: (line) => log(`redis: ${line}`),
       }),
     sizes: () => measureSizes(stack.workers),
+    wholes: () => measureWholes(),
     coldStarts: () => measureColdStarts(stack, plan.coldStarts),
     exactness: () => measureExactness(stack),
     clients: () => measureClients(stack),

@@ -1,6 +1,8 @@
 /** The measured variants: Sluice with different settings, other limiters (peers), and three Workers that decide nothing (floor). */
 import type { ConfigOptions, PolicyOptions } from '../../../src/core/config/options.ts'
-import type { LimitTerms } from '../../../src/limits/terms.ts'
+import { type Config, parseConfig } from '../../../src/core/config/parse.ts'
+import { defaultFields } from '../../../src/features/defaults.ts'
+import { type LimitsConfig, parseLimitsConfig } from '../../../src/limits/limits.ts'
 
 /** The quota that every limiter enforces. */
 export interface Quota {
@@ -15,16 +17,13 @@ export interface UpstashSettings {
   quotas: Quota[]
 }
 
-export interface LimitsSettings {
-  terms: Record<string, LimitTerms>
-  batching: boolean
-}
+export type LimitsSettings = LimitsConfig
 
 /** The variables of every Worker. The same object for each request, as on Cloudflare. */
 export interface WorkerEnv {
   UPSTASH_REDIS_REST_URL: string
   UPSTASH_REDIS_REST_TOKEN: string
-  /** JSON of `settings`. */
+  /** See `settingsOf`. */
   settings: string
 }
 
@@ -41,9 +40,12 @@ export interface Variant {
     | 'same-response'
     | 'shared-response'
     | 'ours'
+    | 'ours-featured'
+    | 'ours-unbuilt'
     | 'ours-observe'
     | 'ours-objects'
     | 'ours-limits'
+    | 'ours-limits-unbuilt'
     | 'ours-origin'
     | 'gateway'
     | 'upstash'
@@ -51,6 +53,8 @@ export interface Variant {
     | 'cloudflare'
   /** The settings of the Worker. */
   settings(quotas: Quota[]): object
+  /** Parses the settings, as `sluice build` does, for a Worker that gets them so. */
+  build?: ((settings: object) => Config) | undefined
   /** A variant with such bindings runs in Miniflare, which simulates them. workerd alone has none. */
   ratelimits?(quotas: Quota[]): Ratelimits
   /** A variant with Durable Objects also runs in Miniflare. */
@@ -87,11 +91,14 @@ function ours(name: string, { policy = {}, config = {}, one, gateway }: Changes 
     by: 'ours',
     worker: gateway ? 'gateway' : 'ours',
     settings,
+    build: (options) => parseConfig(options, defaultFields),
   }
 }
 
-const leasing = (max: number) =>
-  ours(`leases of ${max}`, { policy: { algorithm: 'fixed-window', lease: { max, ttl: '5s' } } })
+const leasing = (max: number): Variant => ({
+  ...ours(`leases of ${max}`, { policy: { algorithm: 'fixed-window', lease: { max, ttl: '5s' } } }),
+  worker: 'ours-featured',
+})
 
 const byName = (name: string, batching: boolean): Variant => ({
   name: `Sluice, ${name}`,
@@ -99,9 +106,10 @@ const byName = (name: string, batching: boolean): Variant => ({
   worker: 'ours-limits',
   settings: ([quota]) =>
     ({
-      terms: { 'quota-0': { limit: quota!.limit, window: quota!.windowMs, deadline: '5s' } },
+      limits: { 'quota-0': { limit: quota!.limit, window: quota!.windowMs, deadline: '5s' } },
       batching,
     }) satisfies LimitsSettings,
+  build: (settings) => parseLimitsConfig(settings as LimitsSettings),
 })
 
 function upstash(algorithm: UpstashSettings['algorithm'], cache: boolean): Variant {
@@ -134,6 +142,7 @@ const all = {
     settings: ([quota]) => quota!,
   },
   ours: ours('default settings', { policy: { onStoreError: 'local' } }),
+  'ours-unbuilt': { ...ours('not built'), worker: 'ours-unbuilt', build: undefined },
   'ours-observe': { ...ours('with observe'), worker: 'ours-observe' },
   'ours-one': ours('one policy', { one: true }),
   'ours-unbatched': ours('batching off', { config: { batching: false } }),
@@ -143,10 +152,18 @@ const all = {
   }),
   'ours-edge': ours('clock edge', { config: { clock: 'edge' } }),
   'ours-fixed': ours('fixed window', { policy: { algorithm: 'fixed-window' } }),
-  'ours-log': ours('sliding log', { policy: { algorithm: 'sliding-log' } }),
+  'ours-log': {
+    ...ours('sliding log', { policy: { algorithm: 'sliding-log' } }),
+    worker: 'ours-featured',
+  },
   'ours-bucket': ours('token bucket', { policy: { algorithm: 'token-bucket' } }),
   'ours-gcra': ours('GCRA', { policy: { algorithm: 'gcra' } }),
   'ours-limits': byName('limits by name', true),
+  'ours-limits-unbuilt': {
+    ...byName('limits, not built', true),
+    worker: 'ours-limits-unbuilt',
+    build: undefined,
+  },
   'ours-limits-unbatched': byName('limits, batching off', false),
   'ours-origin': { ...ours('before an origin'), worker: 'ours-origin', proxies: true },
   'ours-gateway': { ...ours('in front of an origin', { gateway: true }), proxies: true },
@@ -188,3 +205,10 @@ const all = {
 
 export type VariantId = keyof typeof all
 export const variants: Record<VariantId, Variant> = all
+
+/** The variable `settings` of a Worker. `more` adds to the settings. */
+export function settingsOf(id: VariantId, quotas: Quota[], more: object = {}): string {
+  const { settings, build } = variants[id]
+  const all = { ...settings(quotas), ...more }
+  return JSON.stringify(build ? build(all) : all)
+}

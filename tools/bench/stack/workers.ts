@@ -7,7 +7,7 @@ import { buildEntry } from '../../build.ts'
 import { startWorker, type WorkerOptions } from '../../worker.ts'
 import { memoryFolder, objectBinding } from '../object-binding.ts'
 import type { FarRedis } from './bridge.ts'
-import { type Quota, type VariantId, variants } from './variants.ts'
+import { type Quota, settingsOf, type VariantId, variants } from './variants.ts'
 import { type Isolate, startIsolate } from './workerd.ts'
 
 export interface Workers {
@@ -33,11 +33,11 @@ export async function buildWorkers(binary: string): Promise<Workers> {
   return {
     outdir,
     start(id, quotas, { url, token }, more) {
-      const { settings, ratelimits, hasObjects } = variants[id]
+      const { ratelimits, hasObjects } = variants[id]
       const env = {
         UPSTASH_REDIS_REST_URL: url,
         UPSTASH_REDIS_REST_TOKEN: token,
-        settings: JSON.stringify({ ...settings(quotas), ...more }),
+        settings: settingsOf(id, quotas, more),
       }
       if (!ratelimits && !hasObjects) return startIsolate(outdir(id), env, binary)
       if (ratelimits) return startInMiniflare(outdir(id), { env, ratelimits: ratelimits(quotas) })

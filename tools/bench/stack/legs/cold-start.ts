@@ -12,7 +12,9 @@ const contenders: VariantId[] = [
   'nothing',
   'bare',
   'ours',
+  'ours-unbuilt',
   'ours-limits',
+  'ours-limits-unbuilt',
   'upstash-sliding',
   'hono',
 ]

@@ -1,8 +1,13 @@
 /** Measures what a limiter adds to a Worker: KiB of its code, minified and compressed (gzip). */
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { rolldown } from 'rolldown'
-import { readModules } from '../../../build.ts'
+import { writeBuilt } from '../../../../cli/build.ts'
+import { gatewayFiles, WORKER } from '../../../../cli/init/templates.ts'
+import { hostOf } from '../../../../cli/project/hosts.ts'
+import { bundled, readModules } from '../../../build.ts'
 import { bundleOf } from '../../../size/bundle.ts'
 import type { VariantId } from '../variants.ts'
 import type { Workers } from '../workers.ts'
@@ -14,18 +19,38 @@ export interface Size {
   library: number
   /** The Worker of this benchmark that uses it. */
   worker: number
-  /** The whole Worker that Sluice deploys. */
-  whole?: number
+}
+
+/** Whole Workers with a gateway. */
+export interface Wholes {
+  /** That of this repository. */
+  own: number
+  /** That of `sluice init`. */
+  ofInit: number
 }
 
 const src = (file: string) =>
   JSON.stringify(fileURLToPath(new URL(`../../../../src/${file}`, import.meta.url)))
 
 const contenders: { id: VariantId; name: string; code: string }[] = [
-  { id: 'ours', name: 'Sluice', code: `export { rateLimiter } from ${src('index.ts')}` },
+  {
+    id: 'ours',
+    name: 'Sluice',
+    code: `export { built, rateLimiter } from ${src('built/built.ts')}`,
+  },
+  {
+    id: 'ours-unbuilt',
+    name: 'Sluice, not built',
+    code: `export { rateLimiter } from ${src('index.ts')}`,
+  },
   {
     id: 'ours-limits',
     name: 'Sluice, limits by name and key',
+    code: `export { built, limits } from ${src('built/limits.ts')}`,
+  },
+  {
+    id: 'ours-limits-unbuilt',
+    name: 'Sluice, limits by name and key, not built',
     code: `export { limits } from ${src('limits/limits.ts')}`,
   },
   {
@@ -54,10 +79,28 @@ export async function measureSizes(workers: Workers): Promise<Size[]> {
       name,
       library: (await libraryBytes(code)) / KIB,
       worker: gzipSync(texts.join('')).length / KIB,
-      ...(id === 'ours' && { whole: gzipSync((await bundleOf()).code).length / KIB }),
     })
   }
   return sizes
+}
+
+export const measureWholes = async (): Promise<Wholes> => ({
+  own: gzipSync((await bundleOf()).code).length / KIB,
+  ofInit: gzipSync(await workerOfInit()).length / KIB,
+})
+
+/** The Worker that `sluice init` writes, built and bundled as for a deployment. */
+async function workerOfInit(): Promise<string> {
+  // In this repository, where the files find the packages.
+  const folder = fileURLToPath(new URL('../../../../.cache/bench-init/', import.meta.url))
+  const files = gatewayFiles('bench', false)
+  await rm(folder, { recursive: true, force: true })
+  await mkdir(join(folder, 'src'), { recursive: true })
+  for (const name of ['sluice.config.ts', WORKER]) await writeFile(join(folder, name), files[name]!)
+  const config = join(folder, 'sluice.config.ts')
+  await writeBuilt(config, await hostOf(config))
+  const { modules } = await bundled(join('.cache/bench-init', WORKER), true)
+  return Object.values(modules)[0]!.contents
 }
 
 /** Bundles a module as a build for Workers does, without Hono. */

@@ -1,7 +1,7 @@
 import { spread } from '../../statistics.ts'
 import type { Results } from '../results.ts'
 import { judgeRow, type LimiterId, limiters, type Row, rows, type Verdict } from '../verdict.ts'
-import { alignedTable, digits, withSign, withSpread } from './table.ts'
+import { alignedTable, digits, signed, withSign, withSpread } from './table.ts'
 
 /** The first lines of the output: what was measured, Sluice, its peer, and the target. */
 export function verdictText(results: Results): string {
@@ -50,10 +50,11 @@ function against({ row, against: found }: Verdict): string {
   return row.unit === 'ms' ? `${withSign(found)} ms` : `${withSpread(found)} ×`
 }
 
-function targetOf({ most, mostOfPeer, unit }: Row): string {
+function targetOf({ most, mostOfPeer, mostOverPeer, unit }: Row): string {
   const limits = [
     ...(most === undefined ? [] : [`${most} ${unit}`.trim()]),
     ...(mostOfPeer === undefined ? [] : [mostOfPeer === 1 ? 'peer' : `${mostOfPeer} × peer`]),
+    ...(mostOverPeer === undefined ? [] : [`peer ${signed(mostOverPeer)} ${unit}`]),
   ]
   return `≤ ${limits.join(', ≤ ')}`
 }

@@ -1,12 +1,14 @@
 /** The whole Worker in front of an origin. */
-import { createGateway } from '../../../../src/index.ts'
+import { built, createGateway, shield } from '../../../../src/built/built.ts'
 import type { WorkerEnv } from '../variants.ts'
 
 let gateway: ReturnType<typeof createGateway> | undefined
 
 export default {
   fetch(request: Request, env: WorkerEnv, context: never) {
-    gateway ??= createGateway(JSON.parse(env.settings))
+    gateway ??= createGateway(
+      built({ config: JSON.parse(env.settings), features: [shield], fits: [] }),
+    )
     return gateway.fetch(request, env, context)
   },
 }

@@ -1,12 +1,22 @@
 import { Hono } from 'hono/tiny'
-import { type ConfigOptions, rateLimiter } from '../../../../src/index.ts'
+import { type Built, built, rateLimiter } from '../../../../src/built/built.ts'
 import type { WorkerEnv } from '../variants.ts'
 
-/** Makes a Worker with the middleware in a Hono app whose handler does nothing. @param configure adds to the settings of the variant */
-export function limited(configure: (settings: ConfigOptions) => ConfigOptions) {
+type Config = Built['config']
+
+/**
+ * Makes a Worker with the middleware in a Hono app whose handler does nothing.
+ * @param configure adds to the built settings of the variant
+ * @param features those that the settings need. Defaults to none
+ */
+export function limited(
+  configure: (settings: Config) => Config = (settings) => settings,
+  features: Built['features'] = [],
+) {
   function create(settings: string) {
     const app = new Hono()
-    app.use(rateLimiter(configure(JSON.parse(settings))))
+    const config = configure(JSON.parse(settings))
+    app.use(rateLimiter(built({ config, features, fits: [] })))
     app.get('/', (c) => c.text('ok'))
     return app
   }

@@ -1,22 +1,7 @@
-/** `limits` by name and key, in a Worker that responds as that of the peer. */
-import { type Limits, limits } from '../../../../src/limits/limits.ts'
-import type { LimitsSettings, WorkerEnv } from '../variants.ts'
+/** `limits` by name and key, built. */
+import { type BuiltLimits, built, limits } from '../../../../src/built/limits.ts'
+import { byName } from './by-name.ts'
 
-let quota: Limits | undefined
-
-export default {
-  async fetch(
-    request: Request,
-    env: WorkerEnv,
-    context: { waitUntil(promise: Promise<unknown>): void },
-  ) {
-    if (!quota) {
-      const { terms, batching }: LimitsSettings = JSON.parse(env.settings)
-      quota = limits(terms, { env, batching })
-    }
-    const waitUntil = (promise: Promise<unknown>) => context.waitUntil(promise)
-    const client = request.headers.get('cf-connecting-ip') ?? ''
-    const { allowed, retryAfterMs } = await quota.limit('quota-0', client, { waitUntil })
-    return allowed ? new Response('ok') : Response.json({ retryAfterMs }, { status: 429 })
-  },
-}
+export default byName((config: BuiltLimits<string>['config'], env) =>
+  limits(built({ names: ['quota-0'], config, features: [] }), { env }),
+)

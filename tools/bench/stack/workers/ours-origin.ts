@@ -1,13 +1,13 @@
 /** The middleware in an app that calls the origin of the gateway. */
 import { Hono } from 'hono/tiny'
-import { rateLimiter } from '../../../../src/index.ts'
+import { built, rateLimiter } from '../../../../src/built/built.ts'
 import type { WorkerEnv } from '../variants.ts'
 
 function create(env: WorkerEnv) {
-  const { origin, ...settings } = JSON.parse(env.settings)
+  const config = JSON.parse(env.settings)
   const app = new Hono()
-  app.use(rateLimiter(settings))
-  app.all('*', (c) => fetch(new Request(origin, c.req.raw)))
+  app.use(rateLimiter(built({ config, features: [], fits: [] })))
+  app.all('*', (c) => fetch(new Request(config.origin, c.req.raw)))
   return app
 }
 

@@ -1,4 +1,4 @@
-/** The middleware with the settings of the variant. */
+/** The middleware with the settings of the variant, built. */
 import { limited } from './limited.ts'
 
-export default limited((settings) => settings)
+export default limited()
