@@ -10,7 +10,7 @@ import { hostOf } from '../project/hosts.ts'
 import { CONFIG_FILE } from '../project/load-config.ts'
 import { install, type PackageManager, packageManagerOf } from '../project/package-manager.ts'
 import { countsInObjects, STORE_OPTION } from '../store.ts'
-import { existingApp } from './app.ts'
+import { bundles, existingApp } from './app.ts'
 import { confirm } from './confirm.ts'
 import { type Additions, hasPackage, mergePackage, readPackage } from './package-json.ts'
 import { tarballOf } from './source.ts'
@@ -63,6 +63,8 @@ export async function main(args: string[], call: Call): Promise<void> {
   for (const name of plan.kept) {
     console.log(`Kept the script "${name}" of package.json. Sluice's is: ${plan.scripts[name]}`)
   }
+  if (plan.prefixed)
+    console.log(`Put sluice build into the script "build" of package.json: ${plan.prefixed}`)
   if (plan.missing) console.log(`\n${plan.missing}`)
   const old = oldNode()
   if (plan.needs && old) console.log(`\n${old}`)
@@ -127,6 +129,7 @@ interface Plan {
   existing: string[]
   /** See `Merged`. */
   kept: string[]
+  prefixed: string | undefined
   added: string[]
   /** The scripts that package.json gets. */
   scripts: Record<string, string>
@@ -135,7 +138,7 @@ interface Plan {
   steps: Step[]
   /** True if the packages need a newer Node than Sluice. */
   needs: boolean
-  /** True if the files import the module of `sluice build`. */
+  /** True if the files, or the lines to add, import the module of `sluice build`. */
   builds: boolean
 }
 
@@ -151,13 +154,19 @@ async function planOf(
     throw new Error('package.json: the file does not exist. To write one: npm init -y')
   }
   const fields = parsed(() => readPackage(manifest))
+  const isBundled = bundles(fields.scripts?.build)
   const worker = await existingWorker(folder, inObjects, exec)
   const app =
-    worker || inObjects ? undefined : existingApp(folder, (name) => hasPackage(fields, name))
+    worker || inObjects
+      ? undefined
+      : existingApp(folder, (name) => hasPackage(fields, name), isBundled)
   const { wanted, missing, steps, additions } = app
     ? { wanted: app.files, missing: app.missing, steps: appSteps(exec), additions: APP_ADDITIONS }
     : workerPlan(folder, worker, workerName(fields.name ?? basename(folder)), inObjects, exec)
-  const merged = parsed(() => mergePackage(manifest, { source, ...additions }))
+  const builds = [...Object.values(wanted), missing].some((text) => text?.includes('sluice.built'))
+  const merged = parsed(() =>
+    mergePackage(manifest, { source, ...additions, builds: builds && isBundled }),
+  )
   const files: Files = {}
   const existing: string[] = []
   for (const [name, text] of Object.entries(wanted)) {
@@ -170,10 +179,9 @@ async function planOf(
   const ignore = (await textOf(join(folder, '.gitignore'))) ?? ''
   const more = withIgnored(ignore)
   if (more !== ignore) files['.gitignore'] = more
-  const { kept, added } = merged
-  const builds = Object.values(wanted).some((text) => text.includes('sluice.built'))
+  const { kept, prefixed, added } = merged
   const { scripts = {} } = additions
-  return { files, existing, kept, added, scripts, missing, steps, needs: !app, builds }
+  return { files, existing, kept, prefixed, added, scripts, missing, steps, needs: !app, builds }
 }
 
 /** The plan of a folder with a Worker, or for a Worker. */

@@ -12,6 +12,8 @@ export interface Merged {
   name: string | undefined
   /** Scripts that the file has already, with other commands. They stay. */
   kept: string[]
+  /** The script that builds the configuration before the app, if it did not; `undefined` otherwise. */
+  prefixed: string | undefined
   /** The packages that the file did not have, as `name@version`. */
   added: string[]
 }
@@ -26,6 +28,8 @@ export interface Additions {
   /** The version of Sluice, or where it is installed from. Defaults to the version of this command. */
   source?: string | undefined
   scripts?: Record<string, string>
+  /** True to build the configuration in the script `build`, if there is one. */
+  builds?: boolean
   /** Packages of this repository. */
   dependencies?: readonly string[]
   devDependencies?: readonly string[]
@@ -63,6 +67,12 @@ export function mergePackage(text: string, additions: Additions = {}): Merged {
     if (own === undefined || isPlaceholder(own)) scripts[name] = command
     else if (own !== command) kept.push(name)
   }
+  const { build } = scripts
+  const prefixed =
+    additions.builds && build && !build.includes('sluice build')
+      ? `sluice build && ${build}`
+      : undefined
+  if (prefixed) scripts.build = prefixed
   const versions: Record<string, string> = { ...manifest.devDependencies, sluice: source }
   const missing = (names: readonly string[]) =>
     Object.fromEntries(
@@ -80,6 +90,7 @@ export function mergePackage(text: string, additions: Additions = {}): Merged {
     text: written(after, text),
     name: fields.name,
     kept,
+    prefixed,
     added: Object.entries({ ...library, ...tools }).map((one) => one.join('@')),
   }
 }

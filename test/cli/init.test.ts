@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { bundles } from '../../cli/init/app.ts'
 import { confirm } from '../../cli/init/confirm.ts'
 import { oldNode } from '../../cli/init/init.ts'
 import { mergePackage } from '../../cli/init/package-json.ts'
@@ -434,6 +435,37 @@ export default app
     expect(written['sluice.config.ts']).toContain('forwardedFor: { trustedProxies: 1 }')
     expect(await project.sluice(['check'])).toMatchObject({ code: 0, stderr: '' })
   })
+
+  test.each([
+    ['next', 'next build', 'sluice/built/next'],
+    ['express', 'vite build --ssr server.ts', 'sluice/built/node'],
+    ['fastify', 'tsc --noEmit && esbuild server.ts --bundle', 'sluice/built/node'],
+    ['@hono/node-server', 'tsdown', 'sluice/built'],
+  ])(
+    'In an app with %s that %j bundles init builds the configuration in the same script.',
+    async (name, build, entry) => {
+      const manifest = { scripts: { build }, dependencies: { [name]: '*', sluice: '*' } }
+      await project.write('package.json', JSON.stringify(manifest))
+      const { stdout } = await init()
+      const prefixed = `sluice build && ${build}`
+      expect(stdout).toContain(
+        `Put sluice build into the script "build" of package.json: ${prefixed}`,
+      )
+      const written = await files()
+      expect(JSON.parse(written['package.json']!).scripts.build).toBe(prefixed)
+      expect(written['sluice.built.ts']).toContain('export default built(')
+      const lines = written['proxy.ts'] ?? addedIn(stdout, 'your app')
+      expect(lines).toContain(` from '${entry}'\nimport config from './sluice.built'\n`)
+      await project.write('server.ts', lines)
+      expect((await project.sluice(['check'])).stdout).toContain('✓ build')
+      expect((await init()).stdout).not.toContain('Put sluice build')
+    },
+  )
+
+  test.each(['tsc', 'nest build', 'next-sitemap', 'echo vitest'])(
+    'The script %j is no bundler.',
+    (build) => expect(bundles(build)).toBe(false),
+  )
 
   test('In an app of Next.js with a proxy init leaves it as it is, and says what to do.', async () => {
     await project.write('package.json', '{"dependencies":{"next":"*"}}')
