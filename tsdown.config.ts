@@ -34,9 +34,9 @@ const nodeEntries = {
   cli: 'cli/main.ts',
 }
 
-/** The files with the code of features. A bundler drops whole files, so each feature has one of its own, apart from its schemas. */
+/** The files with the code of features and of parts of the core. A bundler drops whole files, so each has one of its own, apart from its schemas. */
 const features = Object.fromEntries(
-  globSync('src/features/*/{index,stages}.ts').map((file) => {
+  globSync('src/{core/parts/*,features/*/{index,stages}}.ts').map((file) => {
     const [, , folder, name] = file.split(/[/.]/)
     return [name === 'index' ? folder! : `${folder}-${name}`, file]
   }),

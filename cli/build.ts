@@ -17,9 +17,9 @@ import { wranglerFor } from './project/root.ts'
 const usage = (
   title: string,
 ) => `Checks the configuration as sluice check does, and writes it as a module:
-parsed, and with only the features that its fields need. Import rateLimiter,
-createSluice or createGateway, and the configuration, from that module: a bundle
-with it has no parser, and starts faster.
+parsed, and with only the features and parts that its fields need. Import
+rateLimiter, createSluice or createGateway, and the configuration, from that
+module: a bundle with it has no parser, and starts faster.
 
   ${title} [options]
 

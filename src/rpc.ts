@@ -91,8 +91,8 @@ export class RateLimit extends WorkerEntrypoint<object, RateLimitProps> {
     checkCost('settle', used)
     const { env, waitUntil } = this.#runtime()
     const limiter = this.#limiter()
-    const { config } = limiter.rulesOf({ env: variablesFor(env), waitUntil, context: undefined })
-    const matched = await matchedByKeys(config, limits, plan)
+    const rules = limiter.rulesOf({ env: variablesFor(env), waitUntil, context: undefined })
+    const matched = await matchedByKeys(rules, limits, plan)
     if ('expected' in matched) throw wrong('settle', matched)
     if (decision.decidedAt === undefined) return { limits: [] } // The store has not charged.
     const question = { matched, used, decision: decision as SettledDecision }

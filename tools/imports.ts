@@ -49,6 +49,10 @@ const rooms: Record<string, Room> = {
       ...core('decide', 'respond'),
     ],
   },
+  // What only some configurations run.
+  'core/parts': {
+    rooms: ['core', ...core('base', 'config', 'request', 'program')],
+  },
   'stores/split': { rooms: core('base', 'connection') },
   'stores/cluster': { rooms: [...core('base', 'connection'), 'stores/split'] },
   stores: { rooms: ['core/base', 'stores/cluster'], packages: ['@redis/client'] },
@@ -104,7 +108,7 @@ const rooms: Record<string, Room> = {
   },
   // The lists of features.
   features: {
-    rooms: ['core', ...core('config', 'connection'), ...owning, ...others],
+    rooms: ['core', ...core('config', 'connection', 'parts'), ...owning, ...others],
   },
   'features/bodies': {
     rooms: [
@@ -191,6 +195,7 @@ const rooms: Record<string, Room> = {
     rooms: [
       'core',
       ...core('base', 'config', 'connection', 'request', 'program', 'decide'),
+      'features',
       'hosts/app',
       'features',
       // Calls wait in lines, a cooldown is a ban, and a lower limit of the other side is one of an operator.

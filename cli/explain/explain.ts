@@ -13,7 +13,7 @@ import { compileCredentials } from '../../src/core/program/credentials.ts'
 import { keyReaders, labelOf } from '../../src/core/program/key.ts'
 import { compileMatcher, type Match } from '../../src/core/program/match.ts'
 import { addressReader } from '../../src/core/request/client-address.ts'
-import { normalizePath } from '../../src/core/request/path.ts'
+import { normalizePath, readings } from '../../src/core/request/path.ts'
 import { RequestView } from '../../src/core/request/view.ts'
 import { defaults } from '../../src/features/defaults.ts'
 import { type RequestTerms, toRequest } from './request.ts'
@@ -90,7 +90,7 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
   const notes: string[] = []
   const log = (_event: string, _code: string, message: string) => void notes.push(message)
   const stages = stagesOf({ config, log }, featuresOf(config, defaults()))
-  const readers = keyReaders(config, log, stages.claims)
+  const readers = keyReaders(config, log, stages)
   const describe = compileMatcher(config, log, stages, readers)
   const runtime = { env: process.env, context: undefined, waitUntil: () => {} }
   const request = toRequest(terms)
@@ -129,7 +129,7 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
       method: seen.method,
       url: seen.request.url,
       path: terms.path,
-      seenAs: seen.paths,
+      seenAs: seen.pathsBy(readings),
       ip: seen.address ? formatAddress(seen.address) : null,
       country: seen.country ?? null,
       asn: seen.asn ?? null,

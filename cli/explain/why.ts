@@ -4,6 +4,7 @@ import type { Config } from '../../src/core/config/parse.ts'
 import type { Condition } from '../../src/core/config/schema/condition.ts'
 import { compileCondition } from '../../src/core/program/condition.ts'
 import type { Unmet } from '../../src/core/program/match.ts'
+import { pathOf } from '../../src/core/request/path.ts'
 import type { RequestView } from '../../src/core/request/view.ts'
 import { quote } from './text.ts'
 
@@ -64,7 +65,7 @@ function detail(
     case 'country':
       return `the country is ${country ? quote(country) : 'XX (unknown)'}, the policy matches ${series(match.country!)}`
     case 'path':
-      return `the path is ${quote(seen.path)}, the policy matches ${series(match.path!)}`
+      return `the path is ${quote(pathOf(seen))}, the policy matches ${series(match.path!)}`
     case 'ip':
       return `the address is ${address ? formatAddress(address) : 'unknown'}, the policy matches ${series(match.ip!)}`
     case 'asn':

@@ -63,7 +63,7 @@ async function matchesOf(
   if (!('request' in target)) {
     const found =
       'key' in target
-        ? await explicitKey(policy, target.key, target.plan, rules.config)
+        ? await explicitKey(policy, target.key, target.plan, rules)
         : matchOf(policy, target.subject, target.plan)
     if ('expected' in found) throw unprocessable([found])
     return [found]

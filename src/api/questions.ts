@@ -22,11 +22,7 @@ async function matchedBy(
   const matched =
     'request' in ask
       ? await describedRequest(ask.request, rules, runtime)
-      : await matchedByKeys(
-          rules.config,
-          'limits' in ask ? ask.limits : [[ask.policy, ask.key]],
-          ask.plan,
-        )
+      : await matchedByKeys(rules, 'limits' in ask ? ask.limits : [[ask.policy, ask.key]], ask.plan)
   const cost = 'cost' in ask ? ask.cost : undefined
   if ('expected' in matched || cost === undefined) return matched
   const policies = matched.policies.map((one) => ({ ...one, cost }))

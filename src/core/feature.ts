@@ -78,7 +78,7 @@ export interface Limiter extends Engine {
 }
 
 /** The stages that several features may have. */
-const SHARED = ['endpoints', 'handlers', 'lua']
+const SHARED = ['endpoints', 'handlers', 'lua', 'sources']
 
 export const featuresOf = ({ use }: Pick<Config, 'use'>, byDefault: readonly Feature[] = []) => {
   // `parseConfig` has checked that each one has `compile`. Its type does not name stages, which know the type of the configuration.
@@ -111,6 +111,7 @@ export function stagesOf(
   const endpoints: Endpoint[] = []
   const handlers: PathHandler[] = []
   const lua = new Set(hostLua)
+  const sources = {}
   const owners = new Map<string, string>()
   for (const feature of features) {
     const { name } = feature
@@ -125,7 +126,8 @@ export function stagesOf(
     endpoints.push(...(own.endpoints ?? []))
     for (const part of own.lua ?? []) lua.add(part)
     handlers.push(...(own.handlers ?? []))
+    Object.assign(sources, own.sources)
   }
-  const all = { ...stages, endpoints, lua: [...lua] }
+  const all = { ...stages, endpoints, lua: [...lua], sources }
   return handlers.length > 0 ? { ...all, handlers } : all
 }

@@ -45,10 +45,11 @@ function createRules(
   source: ConfigSource | undefined,
 ): (runtime: RuntimeContext) => Rules {
   // All documents share the readers, so that new policies do not download an issuer's keys again.
-  const readers = keyReaders(config, log, stages.claims)
+  const readers = keyReaders(config, log, stages)
   const compiled = (config: Config): Rules => ({
     config,
     match: compileMatcher(config, log, stages, readers),
+    sources: readers.sources,
   })
   const own = compiled(config)
   const { rules, observer } = stages

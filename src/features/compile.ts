@@ -1,10 +1,12 @@
-/** What each feature without parameters does, by its name. A built configuration imports those that it needs. */
+/** What each feature without parameters does, and each part of the core, by its name. A built configuration imports those that it needs. */
+
 export { compile as bans } from './bans/stages.ts'
 export { compile as concurrency } from './concurrency/stages.ts'
 export { compile as distinct } from './distinct/stages.ts'
 export { compile as leases } from './leases/stages.ts'
 export { compile as live } from './live/stages.ts'
 export { compile as overrides } from './overrides/stages.ts'
+export * from './parts.ts'
 export { compile as plans } from './plans/stages.ts'
 export { compile as proxies } from './proxies/stages.ts'
 export { compile as refusals } from './refusals/stages.ts'

@@ -12,7 +12,7 @@ export const policyDoor = (limiter: Limiter, byDefault?: LimitRuntime): Limits =
     limiter,
     (name, key, plan, env) => {
       const runtime = { env, context: undefined, waitUntil: () => {} }
-      return matchByKey(limiter.rulesOf(runtime).config, name, key, plan)
+      return matchByKey(limiter.rulesOf(runtime), name, key, plan)
     },
     byDefault,
   )

@@ -9,6 +9,7 @@ import { operations } from '../core/decide/operate.ts'
 import type { Feature } from '../core/feature.ts'
 import { penalties } from '../features/bans/stages.ts'
 import * as stages from '../features/compile.ts'
+import { coreParts } from '../features/core-parts.ts'
 import * as declarations from '../features/declarations.ts'
 import { limitsOfOperators } from '../features/overrides/stages.ts'
 import { createRoom } from '../features/turns/room.ts'
@@ -36,6 +37,7 @@ const fixed = <T>(value: T) =>
 
 /** The features that each limiter of calls has: its limits wait, and the other side may lower them. */
 const featuresOf = ({ wait, maxWaiting }: { wait: number; maxWaiting: number }): Feature[] => [
+  ...coreParts(),
   { ...declarations.concurrency, compile: stages.concurrency },
   { ...declarations.plans, compile: stages.plans },
   { ...declarations.slidingLog, compile: stages.slidingLog },

@@ -29,6 +29,7 @@ import { bodies } from '../../src/features/bodies/index.ts'
 import * as features from '../../src/features/compile.ts'
 import { defaultFields } from '../../src/features/defaults.ts'
 import { jwt } from '../../src/features/jwt/index.ts'
+import * as parts from '../../src/features/parts.ts'
 import { turns } from '../../src/features/turns/index.ts'
 import { fingerprints } from '../../src/features/verify/fingerprint.ts'
 import { type Drawn, drawConfig } from '../../tools/differential/configs.ts'
@@ -87,18 +88,27 @@ test('The module of a random configuration has its normal form, with the same fu
     const made = evaluated(config, options)
     expect(lean(withoutSets(made))).toEqual(lean(withoutSets(config)))
     expect(await fingerprints(made)).toEqual(await fingerprints(config))
-    expect(neededBy(config)).toEqual(neededFor(drawn.config))
+    expect(neededBy(config).sort()).toEqual(neededFor(drawn.config).sort())
   })
   await fc.assert(claim, { numRuns: 300 })
   expect(valid).toBeGreaterThan(50)
 })
 
 /** The features that the fields of drawn options need, field by field. */
-function neededFor({ policies, refusal, clientAddress, shield, live }: Drawn['config']): string[] {
+function neededFor(options: Drawn['config']): string[] {
+  const { policies, refusal, clientAddress, shield, live, allow, deny } = options
+  const text = JSON.stringify([policies, shield, allow, deny])
   const has = (field: string) => policies.some((one) => one[field] !== undefined)
   const counts = (algorithm: string) => policies.some((one) => one.algorithm === algorithm)
   const isData = (value: unknown) => value !== undefined && typeof value !== 'function'
   const needs = {
+    apiKeys: text.includes('"api-key"'),
+    clientValues: /"(header|cookie|query):/.test(text),
+    conditions:
+      [allow, deny].some((list) => list !== undefined) ||
+      /"path[":]|"reserve":|"match":\{"|"cost":\[|"rules":|"cost":\{"body"|"body:|"header":"x-price"/.test(
+        text,
+      ),
     bans: has('penalty'),
     concurrency: counts('concurrency'),
     distinct: has('distinct'),
@@ -122,20 +132,45 @@ describe('A field brings its feature, and no other module of a feature:', () => 
   const policy = (field: Partial<PolicyOptions>) => ({ policies: [{ ...base, ...field }] })
   const rows: [string, ConfigOptions, string[]][] = [
     ['none', policy({}), []],
+    ['match', policy({ match: { path: '/a' } }), ['conditions']],
+    ['match by method', policy({ match: { method: 'GET' } }), ['conditions']],
+    ['allow', { ...policy({}), allow: { country: 'DE' } }, ['conditions']],
+    ['deny', { ...policy({}), deny: { country: 'DE' } }, ['conditions']],
+    ['cost', policy({ cost: [{ method: 'GET', cost: 1 }] }), ['conditions']],
+    ['cost by a header', policy({ cost: { header: 'x-price', otherwise: 1 } }), ['conditions']],
+    ['reserve', policy({ reserve: [{ match: { method: 'GET' }, share: 0.5 }] }), ['conditions']],
+    [
+      'match by an API key',
+      { ...policy({ match: { apiKey: true } }), apiKeys: { from: 'bearer', known: 'KEYS' } },
+      ['apiKeys', 'conditions'],
+    ],
+    ['key by a header', policy({ key: 'header:x-user' }), ['clientValues']],
+    [
+      'onMissingKey',
+      policy({ key: () => 'a', onMissingKey: { key: 'cookie:a' } }),
+      ['clientValues'],
+    ],
+    ['key by an API key', policy({ key: 'api-key' }), ['apiKeys']],
+    ['key by the path', policy({ key: 'path' }), ['conditions']],
+    [
+      'key by a part of the path',
+      policy({ match: { path: '/:a' }, key: 'path:a' }),
+      ['conditions'],
+    ],
     ['penalty', policy({ penalty: 'manual' }), ['bans']],
     ['algorithm: concurrency', policy({ algorithm: 'concurrency' }), ['concurrency']],
     ['algorithm: sliding-log', policy({ algorithm: 'sliding-log' }), ['slidingLog']],
-    ['distinct', policy({ distinct: 'header:x-user' }), ['distinct']],
+    ['distinct', policy({ distinct: 'header:x-user' }), ['clientValues', 'distinct']],
     ['lease', policy({ lease: { max: 5, ttl: '1s' } }), ['leases']],
     ['overrides', policy({ overrides: true }), ['overrides']],
-    ['limits', policy({ plan: 'header:x-plan', limits: { pro: 9 } }), ['plans']],
+    ['limits', policy({ plan: 'header:x-plan', limits: { pro: 9 } }), ['clientValues', 'plans']],
     [
       'tables',
       {
         ...policy({ plan: { table: 'customers', key: 'header:x-user' }, limits: { pro: 9 } }),
         tables: { customers: { u1: 'pro' } },
       },
-      ['plans'],
+      ['clientValues', 'plans'],
     ],
     ['wait', policy({ wait: '1s' }), ['turns']],
     ['wait, with its feature in use', { ...policy({ wait: '1s' }), use: [turns()] }, []],
@@ -165,8 +200,8 @@ describe('A field brings its feature, and no other module of a feature:', () => 
 
   const root = fileURLToPath(new URL('../..', import.meta.url))
   const kebab = (name: string) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
-  /** The folders of features whose code is in the bundle of a middleware, without what is imported later. */
-  async function featuresIn(options: ConfigOptions): Promise<string[]> {
+  /** The files whose code is in the bundle of a middleware, without what is imported later. */
+  async function filesIn(options: ConfigOptions): Promise<string[]> {
     const contents = moduleOf({ config: parse(options), options, from: './none.ts', fits: [] })
     const { metafile } = await build({
       stdin: {
@@ -196,17 +231,42 @@ describe('A field brings its feature, and no other module of a feature:', () => 
       ],
     })
     const [output] = Object.values(metafile!.outputs)
-    const names = Object.entries(output!.inputs).flatMap(([file, { bytesInOutput }]) => {
-      const [, name] = /^src\/features\/([^/]+)\//.exec(file) ?? []
-      return name && bytesInOutput > 0 ? [name] : []
-    })
+    return Object.entries(output!.inputs).flatMap(([file, { bytesInOutput }]) =>
+      bytesInOutput > 0 ? [file] : [],
+    )
+  }
+  /** The parts and features that have one of these files. */
+  const partsIn = (files: string[]) => {
+    const names = files.flatMap(
+      (file) => /^src\/(?:core\/parts|features(?=\/[^/]+\/))\/([^/.]+)/.exec(file)?.[1] ?? [],
+    )
     return [...new Set(names)].sort()
   }
 
   test.each(rows)('%s.', async (_, options, expected) => {
     const named = expected.filter((name) => name !== 'headerSets')
     expect(neededBy(parse(options)).sort()).toEqual([...named].sort())
-    expect(await featuresIn(options)).toEqual(expected.map(kebab).sort())
+    expect(partsIn(await filesIn(options))).toEqual(expected.map(kebab).sort())
+  })
+
+  test('A policy by address has no code of parts that it does not need.', async () => {
+    const files = await filesIn(policy({}))
+    const ofParts = ['api-key', 'fold', 'names', 'path', 'source', 'values'].map(
+      (name) => `src/core/request/${name}.ts`,
+    )
+    expect(files.filter((file) => ofParts.includes(file))).toEqual([])
+    expect(files.filter((file) => /program\/(condition|cost|reserve)/.test(file))).toEqual([])
+  })
+
+  test('A module without a part that its configuration needs is an error that names the command.', () => {
+    for (const [, options] of rows.filter(([, { live }]) => !live)) {
+      const config = parse(options)
+      for (const name of neededBy(config).filter((one) => one in parts)) {
+        const others = neededBy(config).filter((one) => one !== name) as (keyof typeof features)[]
+        const made = { config, features: others.map((one) => features[one]), fits: [] }
+        expect(() => limiterFor(built(made)), name).toThrow('Run: npx sluice build')
+      }
+    }
   })
 
   test('The rows have each field of a feature.', () => {

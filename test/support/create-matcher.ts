@@ -1,9 +1,9 @@
+import type { Log } from '../../src/core/base/log.ts'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
-import { parseConfig } from '../../src/core/config/parse.ts'
+import { type Config, parseConfig } from '../../src/core/config/parse.ts'
 import { featuresOf, stagesOf } from '../../src/core/feature.ts'
 import { compileMatcher, type Matched, type Matcher } from '../../src/core/program/match.ts'
-import { defaultFields } from '../../src/features/defaults.ts'
-import { plans } from './features.ts'
+import { defaultFields, defaults } from '../../src/features/defaults.ts'
 import { viewOnCloudflare } from './view-on-cloudflare.ts'
 
 export interface Circumstances {
@@ -13,15 +13,15 @@ export interface Circumstances {
   context?: unknown
 }
 
+/** The matcher of a parsed configuration, with all parts and features. */
+export const matcherOf = (config: Config, log: Log = () => {}): Matcher =>
+  compileMatcher(config, log, stagesOf({ config, log }, featuresOf(config, defaults())))
+
 /** Compiles a configuration to a function that matches requests, without a Worker. Logged events go to `lines`. */
 export function createMatcher(options: ConfigOptions, lines: string[] = []) {
   const config = parseConfig(options, defaultFields)
   const log = (event: string, code: string) => void lines.push(`${event} ${code}`)
-  const match: Matcher = compileMatcher(
-    config,
-    log,
-    stagesOf({ config, log }, featuresOf(config, [plans()])),
-  )
+  const match = matcherOf(config, log)
   return async (
     url: string,
     init: RequestInit = {},

@@ -2,11 +2,12 @@
 import { Agent, request as httpRequest } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { parseConfig } from '../../src/core/config/parse.ts'
-import { compileMatcher, type Matched } from '../../src/core/program/match.ts'
+import type { Matched } from '../../src/core/program/match.ts'
 import { folded } from '../../src/core/request/fold.ts'
 import { RequestView } from '../../src/core/request/view.ts'
 import { defaultFields } from '../../src/features/defaults.ts'
 import { type NodeRequest, toRequest } from '../../src/hosts/node/incoming.ts'
+import { matcherOf } from './create-matcher.ts'
 
 /**
  * The routes of each origin: `/login`, `/users/:id`, `/admin/*`, `/health` and `/free`. An origin answers with the name of the route, and
@@ -115,7 +116,7 @@ const config = parseConfig(
   },
   defaultFields,
 )
-const match = compileMatcher(config, () => {})
+const match = matcherOf(config)
 const runtime = { env: {}, context: undefined, waitUntil: () => {} }
 const decided = (request: Request) =>
   match(new RequestView(request, runtime, config, () => undefined))

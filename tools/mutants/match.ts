@@ -6,6 +6,9 @@ const matching = mutantsOf('src/core/program/match.ts', unit)
 const condition = mutantsOf('src/core/program/condition.ts', unit)
 const credentials = mutantsOf('src/core/program/credentials.ts', unit)
 const key = mutantsOf('src/core/program/key.ts', unit)
+const sources = mutantsOf('src/core/program/source.ts', unit)
+const bodySource = mutantsOf('src/features/bodies/source.ts', unit)
+const paths = mutantsOf('src/core/program/paths.ts', unit)
 const plan = mutantsOf('src/core/program/plan.ts', unit)
 const claims = mutantsOf('src/features/jwt/limit.ts', unit)
 const cost = mutantsOf('src/core/program/cost.ts', unit)
@@ -190,26 +193,21 @@ export const matchMutants: Mutant[] = [
     'match-conditions',
   ),
 
-  key(
+  sources(
     'gives all clients with an object as their key one quota',
     'if (Object(value) === value) throw new TypeError()\n',
     '',
     'match-keys',
   ),
-  key(
+  bodySource(
     'gives each spelling of an account a quota',
-    'return part.digest ? value : folded(value)',
-    'return value',
+    'digest ? value : folded(value)',
+    'value',
     'match-keys',
   ),
-  key(
-    'takes the spellings of a counted value for one',
-    'part === exact ? String : ',
-    '',
-    'match-keys',
-  ),
+  key('takes the spellings of a counted value for one', 'part === exact || ', '', 'match-keys'),
   condition('white space hides a value', 'value && trimmed(value)', 'value', 'strict'),
-  matching(
+  paths(
     'a path may have any number of readings',
     'paths.length > MAX_READINGS',
     'false',

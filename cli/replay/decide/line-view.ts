@@ -1,6 +1,7 @@
 import { HOST } from '../../../src/core/base/host.ts'
 import type { Address } from '../../../src/core/base/ip.ts'
 import { addressReader } from '../../../src/core/request/client-address.ts'
+import { readings } from '../../../src/core/request/path.ts'
 import { RequestView } from '../../../src/core/request/view.ts'
 import { cached } from '../cache.ts'
 import type { LogLine } from '../line.ts'
@@ -63,7 +64,7 @@ export function lineViews(options: {
     )
   const addressOf = cached((ip) => plain({ ip }).address)
   const hostOf = cached((host) => plain({ host }).host)
-  const pathsOf = cached((target) => plain({ target }).paths)
+  const pathsOf = cached((target) => plain({ target }).pathsBy(readings))
 
   class LineView extends RequestView {
     readonly line: LogLine
@@ -77,7 +78,7 @@ export function lineViews(options: {
     override get host(): string {
       return hostOf(this.line.host ?? '')
     }
-    override get paths(): string[] {
+    override pathsBy(): string[] {
       return pathsOf(this.line.target)
     }
   }

@@ -5,8 +5,12 @@
 import type { Config, Policy } from '../../../src/core/config/parse.ts'
 import type { Condition } from '../../../src/core/config/schema/condition.ts'
 import type { KeyPart } from '../../../src/core/config/schema/key.ts'
+import { apiKeySource } from '../../../src/core/program/api-keys.ts'
+import { clientValues } from '../../../src/core/program/client-values.ts'
 import { compileCondition } from '../../../src/core/program/condition.ts'
 import { compileKey, labelOf } from '../../../src/core/program/key.ts'
+import { pathSources } from '../../../src/core/program/paths.ts'
+import { sources } from '../../../src/core/program/source.ts'
 import { RequestView } from '../../../src/core/request/view.ts'
 
 /** A property that a part of a configuration reads. */
@@ -81,6 +85,7 @@ const keyReads = (who: string, key: KeyPart[]): Read[] =>
         claims: async () => Reflect.get(view, 'token'),
         apiKey: async () => Reflect.get(view, 'api-key'),
         onKeyError: () => undefined,
+        sources: { ...sources, ...clientValues, ...pathSources, ...apiKeySource },
       })(view),
     ),
   )
@@ -112,6 +117,7 @@ function recorded(part: string, run: (view: RequestView) => unknown): Read[] {
   }
   const view = recording(new RequestView(request, runtime, anyCase, () => undefined), {
     request: recording(request, { headers }),
+    pathsBy: () => [''], // the part names `path` before
     message: undefined, // `usesBody` says whether a policy reads it
     omitted: undefined, // only a described request omits a part
   })

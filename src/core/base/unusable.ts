@@ -7,3 +7,5 @@ export class Unusable {
     this.why = why
   }
 }
+
+export const UNREADABLE = new Unusable('unreadable')

@@ -2,7 +2,7 @@ import { inNetworks } from '../base/ip.ts'
 import type { Condition } from '../config/schema/condition.ts'
 import { CREDENTIALS } from '../config/schema/reads.ts'
 import { trimmed } from '../request/fold.ts'
-import { pathMatcher } from '../request/path.ts'
+import { pathMatcher, pathOf } from '../request/path.ts'
 import { headerValues, queryValues } from '../request/values.ts'
 import type { RequestView } from '../request/view.ts'
 
@@ -42,9 +42,11 @@ export function compileCondition(
   }
   if (path) {
     const matchers = path.map((pattern) => pathMatcher(pattern, options.caseSensitivePaths))
-    add('path', ({ omitted, path }) =>
-      omitted?.includes('path') ? undefined : matchers.some((matches) => matches(path)),
-    )
+    add('path', (view) => {
+      if (view.omitted?.includes('path')) return undefined
+      const sent = pathOf(view)
+      return matchers.some((matches) => matches(sent))
+    })
   }
   const addNamed = (
     field: 'header' | 'query',
@@ -78,15 +80,11 @@ export function compileCondition(
     add('not', (view) => others.every((mismatch) => mismatch(view) !== undefined))
   }
   if (body) add('body', ({ message }) => message?.meets(body))
-  if (tests.length === 0) return matchesAll
   return (view) => {
     for (const [field, test] of tests) if (!(test(view) ?? unknown)) return field
     return undefined
   }
 }
-
-/** The comparison with a condition that has no fields. */
-export const matchesAll = (): Mismatch => undefined
 
 /** True if all comparisons are true, false if one is false. */
 function every<One>(all: One[], compare: (one: One) => Comparison): Comparison {

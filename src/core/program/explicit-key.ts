@@ -1,16 +1,12 @@
-import { sha256 } from '../base/digest.ts'
 import type { ConfigProblem } from '../base/errors.ts'
-import { network, networkRange, parseAddress } from '../base/ip.ts'
 import type { Part } from '../base/part.ts'
 import { show } from '../base/show.ts'
 import type { Config, Policy } from '../config/parse.ts'
-import type { KeyPart } from '../config/schema/key.ts'
 import { matchWith, twice } from '../decide/matched.ts'
-import { normalizePath } from '../request/path.ts'
-import { foldPart, labelOf } from './key.ts'
-import { type Match, type Matched, withShare } from './match.ts'
+import { labelOf } from './key.ts'
+import { type Match, type Matched, type Rules, withShare } from './match.ts'
 import { ofPlan } from './plan.ts'
-import { shareOfAny } from './reserve.ts'
+import { sourceOf } from './source.ts'
 
 /** One value of a policy's key. A text has at most 1,024 characters. */
 export type KeyValue = string | number
@@ -23,28 +19,33 @@ export const policyOf = (
   name: string,
 ): Policy | undefined => config.policies.find((policy) => policy.name === name)
 
+/** The share of a request that is not known: that of the first rule for every request. */
+const shareOfAny = ({ reserve }: Policy): number =>
+  reserve.find(({ condition }) => Object.values(condition).every((one) => one === undefined))
+    ?.share ?? 0
+
 /** Makes the match of a policy by its name and its key. Its conditions, and the lists `allow` and `deny`, do not count. */
 export async function matchByKey(
-  config: Config,
+  rules: Rules,
   name: string,
   key: KeyValues,
   plan: string | undefined,
 ): Promise<Match | ConfigProblem> {
-  const policy = policyOf({ config }, name)
+  const policy = policyOf(rules, name)
   if (!policy) return { path: 'policy', expected: 'the name of a policy', got: show(name) }
-  const found = await explicitKey(policy, key, plan, config)
+  const found = await explicitKey(policy, key, plan, rules)
   return 'expected' in found ? found : withShare(found, shareOfAny(policy))
 }
 
 /** Makes the matches of several policies, each by its name and its key. */
 export async function matchedByKeys(
-  config: Config,
+  rules: Rules,
   limits: readonly (readonly [name: string, key: KeyValues])[],
   plan: string | undefined,
 ): Promise<Matched | ConfigProblem> {
   const policies: Match[] = []
   for (const [name, key] of limits) {
-    const found = await matchByKey(config, name, key, plan)
+    const found = await matchByKey(rules, name, key, plan)
     if ('expected' in found) return found
     policies.push(found)
   }
@@ -56,7 +57,7 @@ export async function explicitKey(
   policy: Policy,
   key: KeyValues,
   plan: string | undefined,
-  config: Pick<Config, 'caseSensitivePaths'>,
+  { config, sources }: Pick<Rules, 'config' | 'sources'>,
 ): Promise<Match | ConfigProblem> {
   const values = Array.isArray(key) ? key : [key]
   const labels = policy.key.map(labelOf)
@@ -68,7 +69,11 @@ export async function explicitKey(
     }
   }
   const parts = await Promise.all(
-    policy.key.map((part, index) => readPart(part, values[index], config)),
+    policy.key.map((part, index) => {
+      const value = `${values[index] ?? ''}`
+      const { fold = String, given = fold } = sourceOf(sources, part)
+      return value === '' ? undefined : given(value, part, config)
+    }),
   )
   const wrong = parts.findIndex((part) => part instanceof Error)
   const at = (index: number) => (Array.isArray(key) ? `key[${index}]` : 'key')
@@ -114,56 +119,4 @@ export function matchOf(
     typeof key === 'string' ? { ...matchWith(planned, []), subject: key } : matchWith(planned, key)
   // A key does not tell a value.
   return policy.distinct ? { ...match, distinct: [[labelOf(policy.distinct), undefined]] } : match
-}
-
-/** Normalizes one value. Returns `undefined` if it is missing, or an error whose message is the expected value. */
-async function readPart(
-  part: KeyPart,
-  input: string | number | null | undefined,
-  { caseSensitivePaths }: Pick<Config, 'caseSensitivePaths'>,
-): Promise<string | undefined | Error> {
-  if (input === null || input === undefined || input === '') return undefined
-  const value = String(input)
-  const cased = (path: string) => (caseSensitivePaths ? path : path.toLowerCase())
-  switch (part.source) {
-    case 'ip':
-      return networkOf(value, part) ?? new Error('an IP address, or a network that shares a quota')
-    case 'path':
-      return value.startsWith('/')
-        ? cased(normalizePath(new URL(`http://host${value}`).pathname))
-        : new Error('a path that begins with /')
-    case 'path-parameter': // Policies ignore the part of a segment after `;`, and never decode a `/` in it.
-      return (
-        foldPart(part, cased(value.replace(/;.*/s, '').replace(/[/\\]/g, encodeURIComponent)), {
-          caseSensitivePaths,
-        }) || undefined
-      )
-    case 'method':
-    case 'country':
-    case 'colo':
-      return value.toUpperCase()
-    case 'host':
-      return hostOf(value) ?? new Error('a host')
-    case 'api-key': // Quotas are counted by the digest of a key, so an operator may only know the digest.
-      return /^sha256:([\da-f]{64})$/i.exec(value)?.[1]?.toLowerCase() ?? sha256(value)
-    case 'global':
-      return value === 'global' ? value : new Error('"global"')
-    default:
-      return foldPart(part, value, { caseSensitivePaths })
-  }
-}
-
-/** Returns the counted network of an address or of a smaller network, in the form that keys use. */
-function networkOf(text: string, { v4, v6 }: { v4: number; v6: number }): string | undefined {
-  const one = parseAddress(text)
-  const range = one ? [one] : networkRange(text)
-  const [first, last = first] = range?.map((address) => network(address, v4, v6)) ?? []
-  return first === last ? first : undefined
-}
-
-/** Returns a host in the form of URLs: lower case, ASCII, without port and final dot. */
-function hostOf(text: string): string | undefined {
-  const url = `http://${text}/`
-  if (/[\s/?#@\\]/.test(text) || !URL.canParse(url)) return undefined
-  return new URL(url).hostname.replace(/\.$/, '')
 }

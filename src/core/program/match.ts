@@ -1,8 +1,8 @@
 import { calendar } from '../base/calendar.ts'
 import { systemClock } from '../base/clock.ts'
-import { contains } from '../base/contains.ts'
 import type { Lacking } from '../base/decision.ts'
 import type { Log } from '../base/log.ts'
+import { needed } from '../base/needed.ts'
 import { canonical, type Part } from '../base/part.ts'
 import { floorUnits } from '../base/units.ts'
 import { type Soon, whenAllKnown, whenKnown } from '../base/when-known.ts'
@@ -10,14 +10,12 @@ import type { Config, Policy } from '../config/parse.ts'
 import type { KeyPart } from '../config/schema/key.ts'
 import { keysOfAll, MAX_KEYS } from '../config/schema/keys-in-redis.ts'
 import type { Match, Matched, Unmet } from '../decide/matched.ts'
-import type { Claims } from '../request/claims.ts'
 import type { RequestView } from '../request/view.ts'
-import { compileCondition, compileRules, matchesAll } from './condition.ts'
-import { compileCost } from './cost.ts'
-import { compileCredentials } from './credentials.ts'
-import { compileKey, type KeyReaders, keyReaders, labelOf } from './key.ts'
+import type { Conditions, compileConditions } from './conditions.ts'
+import { compileKey, type KeyReaders, type KeyStages, keyReaders, labelOf } from './key.ts'
 import type { CompileClaim, CompilePlan } from './plan.ts'
-import { compileReserve } from './reserve.ts'
+import type { Sources } from './source.ts'
+import { type MatchConfig, tellsApart } from './tells-apart.ts'
 
 export type { Match, Matched, Unmet } from '../decide/matched.ts'
 
@@ -25,6 +23,8 @@ export type { Match, Matched, Unmet } from '../decide/matched.ts'
 export interface Rules {
   config: Config
   match: Matcher
+  /** Read the values of keys that are given without a request. */
+  sources: Sources
 }
 
 /**
@@ -37,15 +37,9 @@ export type Matcher = (
   isRefused?: (matched: Matched) => boolean,
 ) => Soon<Matched>
 
-type MatchConfig = Pick<
-  Config,
-  'policies' | 'allow' | 'deny' | 'tables' | 'caseSensitivePaths' | 'apiKeys' | 'shield'
->
-
-/** What features contribute to the match of requests. */
-export interface MatchStages {
-  /** Reads the claims of a request's token, for the key part `jwt:<claim>`. */
-  claims?: Claims
+/** What parts and features contribute to the match of requests. */
+export interface MatchStages extends KeyStages {
+  compileConditions?: typeof compileConditions
   /** Finds the size of a policy by the plan of a request. */
   compilePlan?: CompilePlan
   /** Finds the size of a policy by a claim of the token. A request without the claim has that of its plan. */
@@ -71,19 +65,19 @@ export function compileMatcher(
   config: MatchConfig,
   log: Log,
   stages: MatchStages = {},
-  readers: KeyReaders = keyReaders(config, log, stages.claims),
+  readers: KeyReaders = keyReaders(config, log, stages),
   clock: () => number = systemClock,
 ): Matcher {
-  const deny = compileRules(config.deny, config)
-  const allow = compileRules(config.allow, config)
+  const conditions = tellsApart(config)
+    ? needed(stages.compileConditions, 'conditions')(config, readers)
+    : undefined
+  const { allow = [], deny = [], readingsOf, withCredentials } = conditions ?? {}
   const freeKeys = MAX_KEYS - keysOfAll(config.policies)
   const { refine } = stages
   const policies = config.policies.map((policy) =>
-    compilePolicy(policy, config, stages, readers, clock, freeKeys),
+    compilePolicy(policy, config, stages, readers, clock, freeKeys, conditions),
   )
   const shieldKey = config.shield && compileKey(config.shield.key, [], config, readers)
-
-  const usesPath = contains([config.policies, config.allow, config.deny], readsPath)
 
   const finish = (view: RequestView, each: Soon<Met | Unmet>[]): Soon<Matched> => {
     for (const one of each) {
@@ -98,7 +92,7 @@ export function compileMatcher(
 
   const match: Matcher = (view, isRefused) => {
     // If a path has several readings, the strictest counts. A client cannot evade a policy, or enter by `allow`, with another spelling.
-    const readings = usesPath ? readingsOf(view) : [view]
+    const readings = readingsOf?.(view) ?? [view]
     for (const { mismatch, name } of deny) {
       if (readings.some((one) => !mismatch(one))) return { denied: { by: name }, policies: [] }
     }
@@ -123,25 +117,9 @@ export function compileMatcher(
       return isRefused(matched) ? matched : read()
     })
   }
-  const withCredentials = compileCredentials(config, readers)
   if (!withCredentials) return match
   return async (view, isRefused) => match(await withCredentials(view), isRefused)
 }
-
-/** The most readings of a path, each of which may need a quota of each policy in one call. */
-const MAX_READINGS = 16
-
-/** Views of the request, one for each reading of its path. A path with too many of them is unreadable. */
-function readingsOf(view: RequestView): RequestView[] {
-  const { paths, omitted = [] } = view
-  if (paths.length === 1) return [view]
-  if (paths.length > MAX_READINGS) return [view.with({ omitted: [...omitted, 'path'] })]
-  return paths.map((path) => view.with({ path }))
-}
-
-/** True for a condition by path, and for a part of a key that is in the path. */
-const readsPath = ({ path, source }: Record<string, unknown>) =>
-  path !== undefined || source === 'path' || source === 'path-parameter'
 
 /** The first entry that exempts requests from a policy. */
 const entryFor = <Entry extends { policies: string[] | undefined }>(
@@ -192,10 +170,9 @@ function compilePolicy(
   readers: KeyReaders,
   clock: () => number,
   freeKeys: number,
+  conditions: Conditions | undefined,
 ) {
-  const mismatch = compileCondition(policy.match, config)
-  const isAlways = mismatch === matchesAll
-  const costOf = compileCost(policy, config)
+  const { mismatch, costOf, shareOf } = conditions?.ofPolicy(policy) ?? {}
   const { distinct } = policy
   const { otherwise } = policy.cost
   /** With `distinct`, the value is the last part. */
@@ -214,7 +191,6 @@ function compilePolicy(
     typeof onMissingKey === 'object' ? compiled(onMissingKey.key, otherLabelOf) : undefined
   const planned = compilePlan?.(policy, config, readers)
   const sized = compileClaim?.(policy, readers, planned) ?? planned
-  const shareOf = compileReserve(policy, config)
   const periodOf = policy.calendar && calendar(policy.calendar.unit, policy.calendar.timeZone)
 
   /** The size, the cost and the period of each request are the same, and its values are not read. */
@@ -224,16 +200,16 @@ function compilePolicy(
   const describe = (readings: RequestView[]): Soon<Met | Unmet> => {
     const [first] = readings as [RequestView]
     if (readings.length === 1) {
-      const field = isAlways ? undefined : mismatch(first)
+      const field = mismatch?.(first)
       return field ? { policy, unmet: 'match', field } : meet(first)
     }
-    const met = readings.filter((one) => !mismatch(one))
-    if (met.length === 0) return { policy, unmet: 'match', field: mismatch(first)! }
+    const met = readings.filter((one) => !mismatch?.(one))
+    if (met.length === 0) return { policy, unmet: 'match', field: mismatch!(first)! }
     return met.length === 1 ? meet(met[0]!) : meetEach(met)
   }
 
   const beginBody = (readings: RequestView[]): Begun => {
-    const met = readings.filter((one) => !mismatch(one))
+    const met = readings.filter((one) => !mismatch?.(one))
     return met.length === 0 ? describe(readings) : () => refine!(met, describe, freeKeys)
   }
 

@@ -11,8 +11,3 @@ export function compileReserve(
   const rules = compileRules(reserve, config)
   return (view) => Math.max(0, ...reached(rules, view)[0].map(({ share }) => share))
 }
-
-/** The share of a request that is not known: that of the first rule for every request. */
-export const shareOfAny = ({ reserve }: Policy): number =>
-  reserve.find(({ condition }) => Object.values(condition).every((one) => one === undefined))
-    ?.share ?? 0

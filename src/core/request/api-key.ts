@@ -1,9 +1,9 @@
 import { sha256 } from '../base/digest.ts'
 import type { Log } from '../base/log.ts'
-import type { Unusable } from '../base/unusable.ts'
+import { UNREADABLE, type Unusable } from '../base/unusable.ts'
 import type { ApiKeys } from '../config/schema/credentials.ts'
 import { oncePerRequest } from './memo.ts'
-import { hasAtMostBearer, looksLikeJwt, readFirst, UNREADABLE, UNVERIFIED } from './source.ts'
+import { hasAtMostBearer, looksLikeJwt, readFirst, UNVERIFIED } from './source.ts'
 import type { RequestView } from './view.ts'
 
 /**

@@ -1,4 +1,5 @@
 import { isBlank, strip } from './fold.ts'
+import type { RequestView } from './view.ts'
 
 /**
  * Normalizes a path for policies, so that a client cannot evade a policy with another spelling. Decodes percent-encodings once, treats
@@ -26,6 +27,10 @@ export function readings(path: string, sent = path): string[] {
   all.push(...others.map(normalizePath))
   return [...new Set(all.flatMap(byPrograms).flatMap((one) => [one, ...linesOf(one)]))]
 }
+
+/** The path that a policy is matched with. */
+export const pathOf = (view: Pick<RequestView, 'path' | 'pathsBy'>): string =>
+  view.path ?? view.pathsBy(readings)[0]!
 
 /** The end of a segment that names a program, before other segments. Apache decodes `%2F` before it looks for a program. */
 const PROGRAM = /\.(?:php\d?|phtml|f?cgi|pl|aspx?|ashx|cfm)(?=\/|%2f)/gi

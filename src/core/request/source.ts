@@ -1,10 +1,9 @@
-import { Unusable } from '../base/unusable.ts'
+import { UNREADABLE, Unusable } from '../base/unusable.ts'
 import type { Source } from '../config/schema/credentials.ts'
 import { mayBe } from './names.ts'
 import { headerValues, queryValues, spelledValues } from './values.ts'
 import type { TokenView } from './view.ts'
 
-export const UNREADABLE = new Unusable('unreadable')
 export const UNVERIFIED = new Unusable('unverified')
 
 type SourceView = Pick<TokenView, 'request' | 'query' | 'search' | 'pathParameters' | 'omitted'>

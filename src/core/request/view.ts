@@ -3,7 +3,6 @@ import type { Address } from '../base/ip.ts'
 import type { RuntimeContext } from '../base/runtime.ts'
 import type { ReadAddress } from './client-address.ts'
 import type { Message } from './message.ts'
-import { readings } from './path.ts'
 
 /** A part of a described request that was too long to describe. What it may have is unreadable, and not missing. */
 export type Omitted = 'headers' | 'query' | 'path' | 'body'
@@ -29,6 +28,8 @@ export class RequestView implements RuntimeContext {
   declare readonly jwt?: boolean | undefined
   /** True with a known API key; `undefined` if the key is not known, or if no condition reads it. */
   declare readonly apiKey?: boolean | undefined
+  /** The reading of the path that policies are matched with. Absent for the first one. */
+  declare readonly path?: string
   /** The parts that are not known. Absent for a request that is not described. */
   declare readonly omitted?: readonly Omitted[]
   declare private readonly caseSensitivePaths: boolean
@@ -68,12 +69,11 @@ export class RequestView implements RuntimeContext {
   get host(): string {
     return this.url.hostname.replace(/\.$/, '').toLowerCase()
   }
-  /** Normalized path, in lower case unless paths are case-sensitive. */
-  get path(): string {
-    return this.paths[0]!
-  }
-  /** All readings of the path, `path` first. */
-  get paths(): string[] {
+  /**
+   * The readings of the path, in lower case unless paths are case-sensitive. They are read once.
+   * @param readings lists the readings of the path of a URL; the second argument is the path as it was sent
+   */
+  pathsBy(readings: (path: string, sent?: string) => string[]): string[] {
     if (!this.readPaths) {
       const { url } = this.request
       // Workers keep the URL as it was sent.

@@ -13,6 +13,7 @@ import { messageOf } from './message.ts'
 import { meterBody } from './meter.ts'
 import { type BodiesOptions, parseOptions } from './options.ts'
 import { readBody } from './read.ts'
+import { bodySource } from './source.ts'
 
 export type { GraphqlCost } from './message.ts'
 export type { BodiesOptions } from './options.ts'
@@ -84,6 +85,7 @@ export function bodies(options: BodiesOptions = {}): Feature {
     readsBodies: true,
     check: (config, problem) => checkBodies(config, graphql !== undefined, problem),
     compile: () => ({
+      sources: { body: bodySource },
       refine,
       bodyProblem,
       errorBody: async (format, request, problem) =>

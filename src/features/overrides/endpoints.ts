@@ -81,7 +81,7 @@ async function targetOf({ rules }: Call, policy: Policy, text: string): Promise<
   } catch {
     throw badRequest('The key in the path is not percent-encoded UTF-8.')
   }
-  const match = await explicitKey(policy, values, undefined, rules.config)
+  const match = await explicitKey(policy, values, undefined, rules)
   if ('expected' in match) throw unprocessable([match])
   return match
 }

@@ -2,11 +2,10 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { PolicyOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
-import { compileMatcher } from '../../../../src/core/program/match.ts'
 import { pathMatcher, readings } from '../../../../src/core/request/path.ts'
 import { RequestView } from '../../../../src/core/request/view.ts'
 import { defaultFields } from '../../../../src/features/defaults.ts'
-import { createMatcher } from '../../../support/create-matcher.ts'
+import { createMatcher, matcherOf } from '../../../support/create-matcher.ts'
 
 import { base, met, names } from '../../../support/match.ts'
 
@@ -80,7 +79,7 @@ describe('a path with several readings', () => {
       { name: 'by-id', ...base, match: { path: '/users/:id' }, key: 'path:id' as const },
     ]
     const config = parseConfig({ policies, deny: { path: '/admin/*' } }, defaultFields)
-    const match = compileMatcher(config, () => {})
+    const match = matcherOf(config)
     const matched = (path: string) => {
       // Workers keep the URL as it was sent. The constructor of Request would resolve it.
       const sent = { url: `https://a.example${path}`, method: 'GET', headers: new Headers() }

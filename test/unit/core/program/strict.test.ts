@@ -6,13 +6,12 @@ import { describedRequest } from '../../../../src/api/described-request.ts'
 import { describeRequest } from '../../../../src/client/client.ts'
 import type { ConfigOptions, MatchOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
-import { featuresOf, stagesOf } from '../../../../src/core/feature.ts'
-import { compileMatcher, type Matched } from '../../../../src/core/program/match.ts'
+import type { Matched } from '../../../../src/core/program/match.ts'
+import { sources } from '../../../../src/core/program/source.ts'
 import { RequestView } from '../../../../src/core/request/view.ts'
 import { bodies } from '../../../../src/features/bodies/index.ts'
 import { defaultFields } from '../../../../src/features/defaults.ts'
-import { createMatcher } from '../../../support/create-matcher.ts'
-import { plans } from '../../../support/features.ts'
+import { createMatcher, matcherOf } from '../../../support/create-matcher.ts'
 import { isLong } from '../../../support/long.ts'
 
 const runtime = { env: {}, waitUntil() {}, context: undefined }
@@ -133,7 +132,7 @@ describe('A repeated query parameter or header field', () => {
       const statusOf = (match: MatchOptions) => {
         const options = parseConfig({ policies: [{ name: 'p', ...quota, match }] }, defaultFields)
         const view = new RequestView(request, runtime, options, () => undefined)
-        return (compileMatcher(options, () => {})(view) as Matched).policies.length > 0
+        return (matcherOf(options)(view) as Matched).policies.length > 0
       }
       expect(statusOf({ header: { 'x-plan': 'pro' } })).toBe(true)
       expect(statusOf({ header: { 'x-plan': 'free' } })).toBe(false)
@@ -313,19 +312,14 @@ describe('Over all readings', () => {
     const { url, init } = write(sent, padded)
     const { body, ...rest } = init as RequestInit
     const config = parseConfig(options, defaultFields)
-    const log = () => {}
-    const match = compileMatcher(
-      config,
-      log,
-      stagesOf({ config, log }, featuresOf(config, [plans()])),
-    )
+    const match = matcherOf(config)
     const description = {
       ...describeRequest(new Request(url, rest)),
       ...(body && padded !== 'body' && { body: body as string }),
     }
     const found = await describedRequest(
       description,
-      { config, match },
+      { config, match, sources },
       {
         env: {},
         waitUntil: () => {},

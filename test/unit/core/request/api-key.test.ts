@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { UNREADABLE } from '../../../../src/core/base/unusable.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { createApiKey } from '../../../../src/core/request/api-key.ts'
-import { UNREADABLE, UNVERIFIED } from '../../../../src/core/request/source.ts'
+import { UNVERIFIED } from '../../../../src/core/request/source.ts'
 import { seenWith } from '../../../support/issuer.ts'
 
 const digest = (key: string) => createHash('sha256').update(key).digest('hex')

@@ -2,6 +2,7 @@ import { expect, test, vi } from 'vitest'
 import { ConfigError, StoreError } from '../../../../src/core/base/errors.ts'
 import type { ConfigOptions } from '../../../../src/core/config/options.ts'
 import { createLimiter } from '../../../../src/core/create.ts'
+import { defaults } from '../../../../src/features/defaults.ts'
 import { jwt } from '../../../../src/features/jwt/index.ts'
 import { createLive } from '../../../../src/features/live/live.ts'
 import { createAppLimiter } from '../../../../src/hosts/app/app-limiter.ts'
@@ -195,7 +196,7 @@ test('New policies do not download the keys of an issuer again.', async () => {
     use: [jwt({ jwks: 'https://issuer.example.com/keys' }), live()],
     live: { from: 'kv:RULES', every: 1 },
   } as const
-  const { config, rulesOf } = createLimiter(options)
+  const { config, rulesOf } = createLimiter(options, { byDefault: defaults() })
   const document = JSON.stringify({ policies: [{ ...policy, limit: 7 }] })
   const token = `${btoa('{"alg":"EdDSA"}')}.${btoa('{}')}.AAAA`.replaceAll('=', '')
   const limits: number[] = []

@@ -5,13 +5,14 @@ import { formatAddress, networkRange } from '../../../../src/core/base/ip.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import type { ClientAddressOptions } from '../../../../src/core/config/schema/client-address.ts'
 import { createLimiter } from '../../../../src/core/create.ts'
+import { defaults } from '../../../../src/features/defaults.ts'
 import { cloudflare, networks } from '../../../../src/features/proxies/networks.ts'
 import { proxies } from '../../../support/features.ts'
 
 /** The address of a client whose request has these fields and comes from `peer`. */
 function read(clientAddress: ClientAddressOptions, headers: Record<string, string>, peer: string) {
   const options = { policies: [], clientAddress, use: [proxies()] }
-  const { readAddress } = createLimiter(options)
+  const { readAddress } = createLimiter(options, { byDefault: defaults() })
   const request = new Request('https://www.example.com/', { headers })
   const address = readAddress({ request, remoteAddress: peer })
   return address && formatAddress(address)
