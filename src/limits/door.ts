@@ -3,7 +3,7 @@ import type { Decision, LimitState, LimitStatus } from '../core/base/decision.ts
 import type { ConfigProblem } from '../core/base/errors.ts'
 import { keepNothing, sharing } from '../core/base/runtime.ts'
 import { variablesFor } from '../core/base/variables.ts'
-import type { Soon } from '../core/base/when-known.ts'
+import { type Soon, whenKnown } from '../core/base/when-known.ts'
 import { answer } from '../core/decide/decide.ts'
 import type { Engine } from '../core/decide/engine.ts'
 import { type Match, twice } from '../core/decide/matched.ts'
@@ -153,18 +153,19 @@ export class Door<Name = string> implements Limits<Name> {
     return { env: variablesFor(env), waitUntil }
   }
 
-  async #matchOf(
+  #matchOf(
     call: string,
     name: Name,
     key: KeyValues,
     { cost, plan }: LimitOptions,
     env: Variables,
-  ): Promise<Match> {
+  ): Soon<Match> {
     checkCost(call, cost)
     checkKey(call, key)
-    const found = await this.#find(name, key, plan, env)
-    if ('expected' in found) throw wrong(call, found)
-    return cost === undefined ? found : { ...found, cost }
+    return whenKnown(this.#find(name, key, plan, env), (found) => {
+      if ('expected' in found) throw wrong(call, found)
+      return cost === undefined ? found : { ...found, cost }
+    })
   }
 
   async #decided(call: 'limit' | 'peek', given: unknown[]): Promise<DecidedLimits> {
@@ -177,8 +178,10 @@ export class Door<Name = string> implements Limits<Name> {
     if (asked.length === 0)
       throw wrong(call, { path: 'limits', expected: 'at least one limit', got: 'none' })
     const policies: Match[] = []
-    for (const [name, key] of asked)
-      policies.push(await this.#matchOf(call, name, key, options, env))
+    for (const [name, key] of asked) {
+      const found = this.#matchOf(call, name, key, options, env)
+      policies.push(found instanceof Promise ? await found : found)
+    }
     const repeated = twice(policies)
     if (repeated) throw wrong(call, repeated)
     const parts = this.#engine.partsOf(env)

@@ -1,8 +1,8 @@
 /** `sluice/redis`: any Redis or Valkey through the client of the app: one server, Sentinels or a Cluster. */
-import type { CommandAnswer, StoreClient } from '../core/base/commands.ts'
+import type { Command, CommandAnswer, StoreClient } from '../core/base/commands.ts'
 import { sha1 } from '../core/base/digest.ts'
 import { ConfigError, NOT_SENT, StoreError } from '../core/base/errors.ts'
-import { withTimeout } from '../core/base/sleep.ts'
+import { type Soon, whenKnown } from '../core/base/when-known.ts'
 import { slots } from './cluster/cluster.ts'
 
 export type { StoreClient } from '../core/base/commands.ts'
@@ -38,27 +38,75 @@ export function redis(client: RedisClient): StoreClient {
   /** The hashes of texts without the flag, by those with it. */
   const hashes = new Map<string, string>()
   /** Takes the flag of Upstash from a script: Redis refuses it. */
-  async function withoutFlag([name, script, ...rest]: string[]): Promise<string[]> {
+  function withoutFlag(command: Command): Soon<string[]> {
+    const [name, script, ...rest] = command.map(String)
     if (name === 'evalsha') return [name, hashes.get(script!) ?? script!, ...rest]
     const text = script!.replace(/^#!lua [^\n]*\n/, '')
-    if (text !== script) hashes.set(await sha1(script!), await sha1(text))
-    return [name!, text, ...rest]
+    const ready = [name!, text, ...rest]
+    if (text === script) return ready
+    return Promise.all([script!, text].map(sha1)).then(([flagged, plain]) => {
+      hashes.set(flagged!, plain!)
+      return ready
+    })
   }
   return {
-    connect: () => async (commands, signal, deadlineMs) => {
+    connect: () => async (commands, _, deadlineMs) => {
       // The queue of a client without a connection would only grow. Before its first connection, a call may wait until its deadline.
       if (isReady()) wasReady = true
       else if (wasReady) throw new StoreError('unreachable', NOT_SENT)
-      return withTimeout(deadlineMs, async (until, abort) => {
-        const ready = await Promise.all(commands.map((command) => withoutFlag(command.map(String))))
-        const answers = ready.map((command) =>
-          send(command, until).then((result) => ({ result }), answerOf),
+      return new Promise((resolve) => {
+        const answers: (CommandAnswer | StoreError)[] = []
+        let missing = commands.length
+        const until = new Until(deadlineMs, () =>
+          resolve(commands.map((_, index) => answers[index] ?? new StoreError('timeout'))),
         )
-        const hung = signal && timeoutOf(signal, abort)
-        return Promise.all(hung ? answers.map((answer) => Promise.race([answer, hung])) : answers)
+        commands.forEach(async (command, index) => {
+          try {
+            answers[index] = {
+              result: await whenKnown(withoutFlag(command), (one) => send(one, until)),
+            }
+          } catch (error) {
+            answers[index] = answerOf(error)
+          }
+          missing -= 1
+          if (missing > 0) return
+          until.end()
+          resolve(answers)
+        })
       })
     },
     ...(isCluster && { layers: slots }),
+  }
+}
+
+/** How long after its deadline the answer to a call is still of use, ms. */
+const LATE_MS = 5_000
+
+/** When a call may no longer leave the queue of the client. It is what clients need of an `AbortSignal`, which costs Node more than the call. */
+class Until {
+  aborted = false
+  #listeners: (() => void)[] = []
+  #timer: ReturnType<typeof setTimeout>
+
+  /** @param late called when no answer is of use */
+  constructor(ms: number, late: () => void) {
+    this.#timer = setTimeout(() => {
+      this.aborted = true
+      for (const listener of this.#listeners.splice(0)) listener()
+      this.#timer = setTimeout(late, LATE_MS)
+    }, ms)
+  }
+
+  addEventListener(_: string, listener: () => void): void {
+    this.#listeners.push(listener)
+  }
+
+  removeEventListener(_: string, listener: () => void): void {
+    this.#listeners = this.#listeners.filter((one) => one !== listener)
+  }
+
+  end(): void {
+    clearTimeout(this.#timer)
   }
 }
 
@@ -66,7 +114,7 @@ export function redis(client: RedisClient): StoreClient {
  * Sends one command once.
  * @param until when it may no longer leave the queue of the client
  */
-type Send = (command: string[], until: AbortSignal) => Promise<unknown>
+type Send = (command: string[], until: Until) => Promise<unknown>
 
 /** The clients of `redis`. Their methods differ in what precedes the command. */
 interface NodeRedis {
@@ -77,12 +125,13 @@ interface NodeRedis {
 }
 
 function nodeRedis(client: NodeRedis): Send {
-  const typeMapping = {} // replies are texts, whatever the app has set
+  // Replies are texts, whatever the app has set. A call has its own deadline, and a timeout of the client would cost a signal.
+  const options = { typeMapping: {}, timeout: 0 }
   if (typeof client.nodeClient === 'function') {
     return async function inCluster(command, abortSignal): Promise<unknown> {
       const key = command[command[0] === 'get' ? 1 : 3]
       try {
-        return await client.sendCommand(key, false, command, { abortSignal, typeMapping })
+        return await client.sendCommand(key, false, command, { ...options, abortSignal })
       } catch (error) {
         // The keys of a slot that moves are on two nodes, and nothing has run.
         if (!/^TRYAGAIN\b/.test((error as Error).message)) throw error
@@ -92,12 +141,12 @@ function nodeRedis(client: NodeRedis): Send {
     }
   }
   if (typeof client.getSentinelNode !== 'function') {
-    return (command, abortSignal) => client.sendCommand(command, { abortSignal, typeMapping })
+    return (command, abortSignal) => client.sendCommand(command, { ...options, abortSignal })
   }
   return async (command, until) => {
     const abortSignal = onceUntil(until)
     try {
-      return await client.sendCommand(false, command, { abortSignal, typeMapping })
+      return await client.sendCommand(false, command, { ...options, abortSignal })
     } catch (error) {
       throw (error as Error).message === ABORTED ? new StoreError('unreachable') : error
     }
@@ -111,7 +160,7 @@ const TRY_AGAIN_MS = 20
 const ABORTED = 'The command was aborted'
 
 /** A client of Sentinels sends a command again after a lost connection. Each time it first asks whether the signal is aborted. */
-function onceUntil(until: AbortSignal) {
+function onceUntil(until: Until) {
   let isSent = false
   return {
     get aborted() {
@@ -182,12 +231,3 @@ function answerOf(error: unknown): CommandAnswer | StoreError {
   const isClosed = message === 'The client is closed'
   return new StoreError('unreachable', isClosed ? 'the client is not connected' : `${code ?? ''}`)
 }
-
-/** @param abort takes the call from the queue of the client, which nothing else does once the call has an answer */
-const timeoutOf = (signal: AbortSignal, abort: () => void): Promise<StoreError> =>
-  new Promise((resolve) => {
-    signal.addEventListener('abort', () => {
-      abort()
-      resolve(new StoreError('timeout'))
-    })
-  })

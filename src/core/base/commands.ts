@@ -10,7 +10,7 @@ export type CommandAnswer = { result: unknown } | { error: string }
 /**
  * Sends commands to one database, in order and in one HTTP request, exactly once. Each command gets its answer, or the error of its own
  * connection.
- * @param signal ends a call that hangs. Absent on Workers, where the runtime ends it with its request
+ * @param signal ends a request that hangs. Absent on Workers, where the runtime ends it with its request, and for a client of the app
  * @param deadlineMs how long the caller waits, ms. A client with a queue sends no command later
  * @throws {unknown} if Redis has given no answer
  */

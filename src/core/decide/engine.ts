@@ -117,9 +117,11 @@ export function createEngine(config: Config, log: Log, stages: EngineStages = {}
   let variables: string[] = []
   let values: unknown[] | undefined
   let parts: DeployedParts
+  /** A variable of the process takes Node as long as a lookup of a subject, so the same object is read once. */
+  let seen: Bindings | undefined
   function partsOf(env: Bindings): DeployedParts {
     const given = env as Record<string, unknown>
-    if (!values || hasChanged(given)) {
+    if (env !== seen && (!values || hasChanged(given))) {
       const found = own ? {} : databaseIn(config, env)
       // Without a policy nothing is counted.
       const missing =
@@ -139,6 +141,7 @@ export function createEngine(config: Config, log: Log, stages: EngineStages = {}
       variables = ['SLUICE_SECRET', url, name]
       values = variables.map((name) => given[name])
     }
+    seen = env
     if (!askShield) return parts
     return { ...parts, shield: async (key) => askShield(env, await parts.nameSubject(key)) }
   }

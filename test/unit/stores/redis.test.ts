@@ -104,6 +104,9 @@ describe.each(Object.entries({ ...redisClients, ...poolClients }))(
       const relay = await startRelay(database.redis.url, { does: 'hold' })
       onTestFinished(() => relay.stop())
       const store = storeOf(opened(relay.url).client)
+      // A client of redis writes what it has in its queue together with the handshake.
+      await vi.waitFor(() => expect(relay.accepted).toBe(1))
+      await new Promise((resolve) => setTimeout(resolve, 20))
       const late = store.decide([charge()], { deadlineMs: 50 }).catch((error) => error)
       const inTime = store.decide([take(row(newSubject(), { terms }))], { deadlineMs: 10_000 })
       await new Promise((resolve) => setTimeout(resolve, 100))
@@ -172,6 +175,7 @@ describe.each(Object.entries({ ...redisClients, ...poolClients }))(
       const { client, isReady } = opened(own.url)
       await vi.waitFor(() => expect(isReady()).toBe(true))
       const store = storeOf(client, 50)
+      await storeOf(client).decide([charge()]) // a pool says that it is ready before its first connection
       await pause.sendCommand(['CLIENT', 'PAUSE', '60000', 'ALL'])
       await expect(store.decide([charge()])).rejects.toMatchObject({ code: 'timeout' })
     })

@@ -164,11 +164,14 @@ export function createUpstashStore({
     return packs.map((pack, index) => resent[again.indexOf(pack)] ?? replies[index]!)
   }
 
-  /** All round trips of a call share one deadline. In a Worker a signal makes a call dearer by a tenth, and the runtime replaces it. */
+  /** All round trips of a call share one deadline. A client of the app ends its calls itself. In a Worker a signal makes a call dearer by a tenth, and the runtime replaces it. */
   const within = <T>(
     { deadlineMs: ms }: StoreOptions,
     call: (deadline?: AbortSignal) => Promise<T>,
-  ) => (inWorkers ? call() : withTimeout(ms === undefined ? deadlineMs : ms + LATE_MS, call))
+  ) =>
+    inWorkers || database.send
+      ? call()
+      : withTimeout(ms === undefined ? deadlineMs : ms + LATE_MS, call)
 
   const store: UpstashStore = {
     decide(requests, options = {}) {
