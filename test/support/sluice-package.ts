@@ -1,5 +1,5 @@
 /** The package `sluice` of the tests of its commands. The global setup builds it. */
-import { cp, writeFile } from 'node:fs/promises'
+import { cp, glob, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
@@ -52,6 +52,11 @@ export async function buildPackage(): Promise<void> {
     splitting: true,
     target: 'es2022',
   })
+  // As in the package: a list of all features is no reason to keep them.
+  for await (const file of glob(join(outdir, '*.js'))) {
+    const text = await readFile(file, 'utf8')
+    await writeFile(file, text.replace(/^__export\(/gm, '/* @__PURE__ */ $&'))
+  }
   await cp(join(root, 'packages/upstash-bridge/src/guard'), join(outdir, 'guard'), {
     recursive: true,
   })
