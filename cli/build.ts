@@ -48,21 +48,26 @@ async function sourceOf(config: string, out: string, host: FoundHost): Promise<S
 }
 
 /** True if a project has the module of a configuration, or imports it. */
-export const usesBuilt = (config: string, host: FoundHost): boolean =>
-  host.builtIn !== undefined || existsSync(builtFileOf(config))
+export const usesBuilt = ({ missing, modules }: FoundHost): boolean =>
+  missing !== undefined || modules.length > 0
 
-/** Why the module of a configuration is missing or stale; `undefined` for a current one, and for a project without it. */
+/**
+ * Why a module of a configuration is missing or stale; `undefined` for current ones, and for a project without any.
+ * @param outs the modules. Defaults to those of the project
+ */
 export async function staleness(
   config: string,
   host: FoundHost,
-  out = builtFileOf(config),
+  outs = host.modules,
 ): Promise<string | undefined> {
-  if (!existsSync(out))
-    return host.builtIn && `${host.builtIn} imports ${basename(out)}, which does not exist. ${RUN}`
-  const text = moduleOf(await sourceOf(config, out, host))
-  return (await readFile(out, 'utf8')) === text
-    ? undefined
-    : `${basename(out)} is not the module of ${basename(config)} any more. ${RUN}`
+  for (const out of outs.filter((one) => existsSync(one))) {
+    const text = moduleOf(await sourceOf(config, out, host))
+    if ((await readFile(out, 'utf8')) === text) continue
+    const path = relative(process.cwd(), resolve(out))
+    const option = resolve(out) === resolve(builtFileOf(config)) ? '' : ` --out ${path}`
+    return `${basename(out)} is not the module of ${basename(config)} any more. ${RUN}${option}`
+  }
+  return host.missing && `${host.missing}. ${RUN}`
 }
 
 /** Writes the module of a configuration that is valid. Returns what it is made of, and the names of its features. */
@@ -94,7 +99,7 @@ export async function main(args: string[], call: Call): Promise<void> {
     [['policies', () => checkPolicies(config, wrangler, {}, host)]],
     {},
   )
-  const stale = passed && options.check ? await staleness(config, host, out) : undefined
+  const stale = passed && options.check ? await staleness(config, host, [out]) : undefined
   if (stale) console.error(stale)
   if (!passed || stale) {
     process.exitCode = 1

@@ -61,7 +61,7 @@ export async function main(args: string[], call: Call): Promise<void> {
   const checks: Check[] = [
     ['policies', () => checkPolicies(options.config, wrangler, details, host, findings)],
     ...(options.policies ? [] : bindingChecks(options.config, wrangler, host, details)),
-    ...(!options.policies && usesBuilt(options.config, host)
+    ...(!options.policies && usesBuilt(host)
       ? [['build', ofValid(options.config, host, () => staleness(options.config, host))] as Check]
       : []),
   ]

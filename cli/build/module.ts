@@ -4,7 +4,7 @@ import type { ConfigOptions } from '../../src/core/config/options.ts'
 import type { Config, Policy } from '../../src/core/config/parse.ts'
 import type { Feature } from '../../src/core/feature.ts'
 import * as features from '../../src/features/compile.ts'
-import { hosts } from '../project/hosts.ts'
+import { hosts, writtenFrom } from '../project/hosts.ts'
 
 /** The names of the features without parameters that a configuration needs, and does not name in `use`. */
 export const neededBy = (config: Config): string[] =>
@@ -123,7 +123,7 @@ export function moduleOf({
   const names = config.policies.map(({ name }) => name)
   const source = readsOptions ? 'options' : `() => import(${quoted(from)})`
   const comparison = `compared(${fingerprintOf(options)}, ${source})`
-  return `// Written by npx sluice build. Do not edit: change ${from}, and run it again.
+  return `${writtenFrom(from)}
 // @ts-nocheck
 import { ${imported.join(', ')} } from '${entry}'
 ${readsOptions ? `import options from ${quoted(from)}\n` : ''}

@@ -1,4 +1,5 @@
 /** Which host runs a configuration, and what it has. */
+import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { basename, dirname, extname, join, relative, resolve } from 'node:path'
 import { type Lack, parseFor } from '../../src/core/config/host.ts'
@@ -67,8 +68,10 @@ export interface FoundHost extends Host {
   key: keyof typeof hosts | 'limits'
   /** A sentence for the user. */
   sentence: string
-  /** A file that imports the module of `sluice build`. */
-  builtIn: string | undefined
+  /** That a file imports the module of `sluice build`, which does not exist. */
+  missing: string | undefined
+  /** The modules that `sluice build` has written for the configuration. */
+  modules: string[]
 }
 
 const CODE = /\.[cm]?[jt]sx?$/
@@ -89,28 +92,42 @@ export async function hostOf(
   const file = resolve(config)
   const root = rootOf(file)
   const files = new Map<string, string>()
+  const modules = new Set([resolve(built)])
   for await (const path of codeIn(root)) {
-    if (path !== file && path !== resolve(built))
-      files.set(path, plain(await readFile(path, 'utf8').catch(() => '')))
+    const text = await readFile(path, 'utf8').catch(() => '')
+    const [, from] = WRITTEN.exec(text) ?? []
+    if (from && resolve(dirname(path), from) === file) modules.add(path)
+    else if (path !== file && !modules.has(path)) files.set(path, plain(text))
     if (files.size >= MAX_FILES) break
   }
   const [user] = importersOf(new Set([resolve(built)]), files)
-  const builtIn = user && relative(root, user)
+  const found = {
+    missing:
+      user && !existsSync(built)
+        ? `${relative(root, user)} imports ${basename(built)}, which does not exist`
+        : undefined,
+    modules: [...modules].filter((path) => existsSync(path)),
+  }
   if (isOfLimits(await loadConfig(file).catch(() => undefined)))
-    return { ...limits, key: 'limits', sentence: OF_LIMITS, builtIn }
-  let importers = importersOf(new Set([file, resolve(built)]), files)
+    return { ...limits, key: 'limits', sentence: OF_LIMITS, ...found }
+  let importers = importersOf(new Set([file, ...modules]), files)
   for (const seen = new Set(importers); importers.length > 0; ) {
     for (const path of importers) {
-      const [name, call] = callIn(files.get(path)!) ?? []
+      const [name, call] = callIn(files.get(path)!, modules) ?? []
       if (!name) continue
       const sentence = `Judged as ${hosts[name].name}: ${relative(root, path)} calls ${call}.`
-      return { ...hosts[name], key: name, sentence, builtIn }
+      return { ...hosts[name], key: name, sentence, ...found }
     }
     importers = importersOf(new Set(importers), files).filter((path) => !seen.has(path))
     for (const path of importers) seen.add(path)
   }
-  return { ...hosts.gateway, key: 'gateway', sentence: BY_DEFAULT, builtIn }
+  return { ...hosts.gateway, key: 'gateway', sentence: BY_DEFAULT, ...found }
 }
+
+/** How a module of `sluice build` begins, with the import of its configuration. */
+export const writtenFrom = (from: string) =>
+  `// Written by npx sluice build. Do not edit: change ${from}, and run it again.`
+const WRITTEN = new RegExp(`^${writtenFrom('(.+)')}$`, 'm')
 
 const BY_DEFAULT =
   'Judged as a gateway: no file imports it and calls rateLimiter, createSluice or rateLimitProxy.'
@@ -153,14 +170,22 @@ function importersOf(imported: ReadonlySet<string>, files: ReadonlyMap<string, s
 /** A path without the extension of code: an import may leave it out, or name that of the output. */
 const bare = (path: string) => (CODE.test(path) ? path.slice(0, -extname(path).length) : path)
 
-/** The host whose function a file calls, with the name of the function. */
-function callIn(text: string): [keyof typeof hosts, string] | undefined {
+/**
+ * The host whose function a file calls, with the name of the function.
+ * @param modules those of `sluice build`, which export functions of hosts too
+ */
+function callIn(
+  text: string,
+  modules: ReadonlySet<string>,
+): [keyof typeof hosts, string] | undefined {
   const specifiers = specifiersIn(text)
+  const names = [...modules].map((path) => basename(bare(path)).replaceAll('.', '\\.'))
+  const module = `[^'"]*/(${names.join('|')})`
   // A name in a text is no call: the file must also import it, or call it as a member.
   const calls = (name: string) =>
     new RegExp(`\\b${name}(?=\\s*[<(]| as )`).test(text) &&
     new RegExp(
-      `\\.${name}\\b|\\b${name}\\b[^'"()]*(from|=[^'"()]*\\()\\s*['"](sluice|[^'"]*/sluice\\.built)`,
+      `\\.${name}\\b|\\b${name}\\b[^'"()]*(from|=[^'"()]*\\()\\s*['"](sluice|${module})`,
     ).test(text)
   if (calls('createGateway')) return ['gateway', 'createGateway']
   if (calls('rateLimitProxy')) return ['next', 'rateLimitProxy']
@@ -169,6 +194,7 @@ function callIn(text: string): [keyof typeof hosts, string] | undefined {
   if (!calls('rateLimiter')) return undefined
   const node = specifiers.find((name) => /^sluice\/(built\/)?node$/.test(name))
   if (node) return ['node', `rateLimiter of ${node}`]
-  const isOurs = specifiers.some((name) => /^sluice(\/built)?$|\/sluice\.built(\.\w+)?$/.test(name))
+  const ours = new RegExp(`^(sluice(/built)?|${module}(\\.\\w+)?)$`)
+  const isOurs = specifiers.some((name) => ours.test(name))
   return isOurs ? ['app', 'rateLimiter'] : undefined
 }

@@ -8,8 +8,8 @@ import { build } from 'esbuild'
 import * as fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
 import { expressionOf, moduleOf, neededBy } from '../../cli/build/module.ts'
-import { builtFileOf, main } from '../../cli/build.ts'
-import { hosts } from '../../cli/project/hosts.ts'
+import { builtFileOf, main, staleness } from '../../cli/build.ts'
+import { hostOf, hosts } from '../../cli/project/hosts.ts'
 import {
   built,
   compared,
@@ -493,6 +493,18 @@ describe('In a project', () => {
         'sluice.built.ts is not the module of sluice.config.mjs any more. Run: npx sluice build',
       )
       expect(await readFile(builtFileOf(config), 'utf8')).toBe(text)
+    }))
+
+  test('a module elsewhere is compared by the check of the project, too.', () =>
+    building(async (run, config) => {
+      const out = join(dirname(config), 'generated.ts')
+      await writeFile(config, written(5))
+      expect(await run(config, '--out', out)).toBe(0)
+      expect(await staleness(config, await hostOf(config))).toBeUndefined()
+      await writeFile(config, written(6))
+      expect(await staleness(config, await hostOf(config))).toMatch(
+        /^generated\.ts is not the module of sluice\.config\.mjs any more\. Run: npx sluice build --out .*generated\.ts$/,
+      )
     }))
 
   test('an import of a module that does not exist names the command.', () =>

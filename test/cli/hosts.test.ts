@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { hostOf, hosts } from '../../cli/project/hosts.ts'
+import { hostOf, hosts, writtenFrom } from '../../cli/project/hosts.ts'
 import { ConfigError } from '../../src/core/base/errors.ts'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
 import { createSluice } from '../../src/hosts/app/sluice.ts'
@@ -247,6 +247,32 @@ describe('the host of a project', () => {
   test('A configuration that no file imports is judged as that of a gateway.', async () => {
     expect(await sentenceFor({})).toMatch(/^Judged as a gateway: no file imports it/)
   })
+
+  test.each([
+    ['sluice.built.ts', 'generated/limits.ts'],
+    ['generated/limits.ts', 'sluice.built.ts'],
+  ])(
+    'A module %s of sluice build is no importer beside %s; what imports it is.',
+    async (module, other) => {
+      const moduleIn = (path: string) =>
+        `${writtenFrom(path.includes('/') ? '../sluice.config.ts' : './sluice.config.ts')}
+import { built } from 'sluice/built'
+import options from '${path.includes('/') ? '../' : './'}sluice.config.ts'
+export { createGateway, rateLimiter } from 'sluice/built'
+export default built({ config: options })
+`
+      const modules = { [module]: moduleIn(module), [other]: moduleIn(other) }
+      expect(await sentenceFor(modules)).toMatch(/^Judged as a gateway: no file imports it/)
+      const server = `import config, { rateLimiter } from './${module}'\nrateLimiter(config)\n`
+      expect(await sentenceFor({ ...modules, 'server.ts': server })).toBe(
+        'Judged as an app: server.ts calls rateLimiter.',
+      )
+      const gateway = server.replaceAll('rateLimiter', 'createGateway')
+      expect(await sentenceFor({ ...modules, 'server.ts': gateway })).toBe(
+        'Judged as a gateway: server.ts calls createGateway.',
+      )
+    },
+  )
 
   test('A configuration with limits, and without policies, is judged as limits, whatever imports it.', async () => {
     const config = 'export default { limits: {} }'
