@@ -50,7 +50,6 @@ async function viewOfDescribed(
 /** Stands for a body that the caller does not describe. It is not JSON, so a client cannot evade a policy. */
 const UNKNOWN = ' '
 
-/** Makes the request of a description. */
 export function requestOf(
   { method = 'GET', url, ip, headers = {}, body, omitted }: RequestDescription,
   config: Pick<Config, 'use'>,

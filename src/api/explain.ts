@@ -44,7 +44,6 @@ export type Trial = {
     } & Lacking)
 )
 
-/** Returns why a policy does not apply to a request. */
 export const whyNot = ({ policy, ...why }: Unmet) => why
 
 /** `POST /_sluice/v1/policies/{name}/try`: reports how a policy applies to a request, without a charge. */

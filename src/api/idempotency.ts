@@ -40,7 +40,6 @@ export async function idempotencyOf(
   return { key: `once-${name.slice(0, 32)}`, fingerprint: fingerprint.slice(0, 32), forMs: FOR_MS }
 }
 
-/** The field of a stored reply. */
 export const replayedField = (isReplayed: boolean): Record<string, string> =>
   isReplayed ? { 'Idempotent-Replayed': 'true' } : {}
 

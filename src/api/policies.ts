@@ -6,18 +6,15 @@ import { labelOf } from '../core/program/key.ts'
 import { jsonAnswer } from '../core/respond/response.ts'
 
 /** A policy in the list of policies. */
-export interface PolicyReport {
-  name: string
-  algorithm: Policy['algorithm']
-  limit: number
-  windowMs: number
-  burst: number
-  mode: Policy['mode']
+export interface PolicyReport
+  extends Pick<
+    Policy,
+    'name' | 'algorithm' | 'limit' | 'windowMs' | 'burst' | 'mode' | 'onStoreError'
+  > {
   /** The parts of its key. */
   key: string[]
   /** The requests that it applies to, as in the configuration, with lists for single values. Absent for a policy that applies to all. */
   match?: Record<string, unknown>
-  onStoreError: Policy['onStoreError']
   /** True if keys of the policy can be banned. */
   bans: boolean
   /** Present if operators may set the limit of single keys. */

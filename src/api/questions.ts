@@ -29,13 +29,11 @@ async function matchedBy(
   return { ...matched, policies }
 }
 
-/** One ask, with the policies that apply. */
 export interface MatchedQuestion<A> {
   ask: A
   matched: Matched
 }
 
-/** The content of a call. */
 export interface Questions<A> {
   /** True if the body is a list. Then the answer is a list too. */
   isList: boolean

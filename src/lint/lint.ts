@@ -20,9 +20,8 @@ import { costNeverFits, globalKey, largeLog, neverCharges, noPolicies } from './
 import { refusalOfConfig, refusalOfPolicy } from './refusals.ts'
 import { reserveTakesAll, reserveUnreachable } from './reserve.ts'
 import { tightShield } from './shield.ts'
-import { largeLease, shortBan, shortWait } from './sizes.ts'
+import { largeLease, shortBan, shortWait, waitsOfCalls } from './sizes.ts'
 import { ipv6ByAddress, ipv6Denied, loginFailsOpen, spoofableKey, spoofableMatch } from './trust.ts'
-import { waitsOfCalls } from './waits.ts'
 
 const policyRules = [
   loginFailsOpen,

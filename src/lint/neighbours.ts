@@ -29,13 +29,9 @@ const inPolicy = hints({
   skipFailedRequests: "Write countOnly: '100-399'",
   requestWasSuccessful: 'Write countOnly with the statuses that count',
   'blockDuration mitigation_timeout': "Write penalty: { after: 3, within: '1m', ban: '1h' }",
-  handler: 'Write refusal: { status, body, headers }, or in an app a function',
-  message: 'Write refusal: { body: { text: … } }',
-  statusCode: 'Write refusal: { status: … }',
   weight: 'Write cost: the units that a request takes',
   dryRun: "Write mode: 'shadow'",
   passOnStoreError: "Write onStoreError: 'allow'",
-  timeout: 'Write deadline',
 })
 
 const inConfig = hints({

@@ -1,6 +1,7 @@
 /** Finds fields of a policy whose size does not fit its limit or its window, so that they have no effect. */
 import { spanText } from '../core/base/duration.ts'
-import { largestLimit, type PolicyRule, writtenOf } from './facts.ts'
+import { HELD_MS } from '../core/base/held.ts'
+import { type ConfigRule, largestLimit, type PolicyRule, writtenOf } from './facts.ts'
 
 /** Finds a wait that ends before units come back, except at the end of the window. */
 export const shortWait: PolicyRule = ({ name, algorithm, wait, windowMs }, at) => {
@@ -12,6 +13,19 @@ export const shortWait: PolicyRule = ({ name, algorithm, wait, windowMs }, at) =
     hint: "Use 'token-bucket', whose units come back one after the other, or a window that is not longer than the wait.",
   }
 }
+
+/** Finds waits in a gateway that only answers calls of the decision API and of forward-auth. */
+export const waitsOfCalls: ConfigRule = ({ config: { policies } }) =>
+  policies.flatMap(({ name, wait = 0 }, index) =>
+    wait > HELD_MS
+      ? {
+          code: 'wait-of-calls' as const,
+          path: `policies[${index}].wait`,
+          message: `"${name}" lets a request wait ${wait} ms, but forward-auth waits at most ${HELD_MS} ms, and so does a call of the decision API without waitMs.`,
+          hint: `Write wait: '${HELD_MS}ms'. If your callers send waitMs, and wait longer themselves, write accept: 'wait-of-calls'.`,
+        }
+      : [],
+  )
 
 /** Finds a lease of more units than the quota has. */
 export const largeLease: PolicyRule = (policy, at) => {

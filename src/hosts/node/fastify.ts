@@ -9,18 +9,17 @@ interface RequestOfFastify extends DecidedContext {
   raw: NodeRequest
 }
 
+// biome-ignore lint/suspicious/noExplicitAny: the methods of Fastify are generic
+type Any = any
+
 /** The parts of Fastify's reply that the plugin uses. */
 interface ReplyOfFastify {
   raw: NodeResponse
   getHeaders(): object
-  // biome-ignore lint/suspicious/noExplicitAny: the methods of Fastify are generic
-  header(name: any, value: any): any
-  // biome-ignore lint/suspicious/noExplicitAny: as above
-  removeHeader(name: any): any
-  // biome-ignore lint/suspicious/noExplicitAny: as above
-  code(status: any): any
-  // biome-ignore lint/suspicious/noExplicitAny: as above
-  send(body: any): any
+  header(name: Any, value: Any): Any
+  removeHeader(name: Any): Any
+  code(status: Any): Any
+  send(body: Any): Any
   hijack(): unknown
   /** Calls back when the response has ended or its connection has closed. */
   then(ended: () => void, failed: (error: unknown) => void): unknown
@@ -29,10 +28,8 @@ interface ReplyOfFastify {
 /** The parts of a Fastify instance that the plugin uses. */
 interface InstanceOfFastify {
   hasRequestDecorator(name: string): boolean
-  // biome-ignore lint/suspicious/noExplicitAny: the methods of Fastify are generic
-  decorateRequest(name: any, value: any): any
-  // biome-ignore lint/suspicious/noExplicitAny: as above
-  addHook(name: 'onRequest', hook: (request: any, reply: any) => Promise<any>): any
+  decorateRequest(name: Any, value: Any): Any
+  addHook(name: 'onRequest', hook: (request: Any, reply: Any) => Promise<Any>): Any
 }
 
 /** A plugin for `register` of Fastify. */

@@ -70,7 +70,6 @@ interface Tightest {
   requests: number
 }
 
-/** The policy with the smallest bound. */
 const least = (bounds: readonly Bound[]) =>
   bounds
     .flatMap((one) => (one.gap ? [] : [one]))
