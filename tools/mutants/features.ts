@@ -98,7 +98,6 @@ const observeMutants: Mutant[] = [
     'false',
     'bill',
   ),
-  analytics('a point has one bucket too few', 'MAX_BUCKETS = 17', 'MAX_BUCKETS = 16', 'analytics'),
   analytics(
     'merged series lose their decisions near the limit',
     '      into.near += one.near\n',
@@ -175,7 +174,7 @@ const meter = mutantsOf('src/features/bodies/meter.ts', 'test/unit/features/bodi
 const allowance = mutantsOf('src/features/bodies/allowance.ts', 'test/unit/features/bodies')
 const json = mutantsOf('src/features/bodies/json.ts', 'test/unit/features/bodies')
 const jsonFlaw = mutantsOf('src/core/base/json-flaw.ts', 'test/unit/features/bodies')
-const refusalWriter = mutantsOf('src/features/refusals/write.ts', 'test/unit/hosts')
+const refusalWriter = mutantsOf('src/features/refusals/stages.ts', 'test/unit/hosts')
 const jitterMutant = mutantsOf('src/features/jitter/index.ts', 'test/unit/features/jitter')
 const quotaEndpoint = mutantsOf('src/features/quota/index.ts', 'test/unit/features/quota')
 const quotaCaller = mutantsOf('src/features/quota/caller.ts', 'test/unit/features/quota')

@@ -1,6 +1,6 @@
 /** The sink that writes to Workers Analytics Engine. `sluice dashboard` reads what it writes (cli/dashboard/analytics.ts). */
 import { ReportError } from './post.ts'
-import { type Counts, type Histogram, OTHER_POLICIES, type Series, type Sink } from './report.ts'
+import { type Counts, OTHER_POLICIES, type Series, type Sink } from './report.ts'
 
 // https://developers.cloudflare.com/analytics/analytics-engine/limits/
 /** Data points of one invocation of the Worker. */
@@ -8,8 +8,6 @@ const MAX_POINTS = 25
 const MAX_INDEX_BYTES = 96
 /** The six blobs of a point fit into 5,120 bytes, the limit before June 2025. */
 const MAX_BLOB_BYTES = 800
-/** A point has 20 doubles. The first three are not buckets. */
-const MAX_BUCKETS = 17
 
 /** Points for the clients with the most refusals in a flush. */
 const MAX_OFFENDERS = 8
@@ -30,7 +28,6 @@ interface AnalyticsDataset {
   writeDataPoint(point: DataPoint): void
 }
 
-/** @param binding the name of a binding to a dataset */
 export const analyticsSink = (binding: string): Sink => ({
   name: `analytics:${binding}`,
   async send(counts, env) {
@@ -56,7 +53,7 @@ export const analyticsSink = (binding: string): Sink => ({
  * | `store`     |        | error code |            |         |        | failed    |                 |           |              |
  */
 export function dataPointsOf({ series, offenders, store }: Counts): DataPoint[] {
-  const { bounds, counts, sum } = fewerBuckets(store.latency)
+  const { bounds, counts, sum } = store.latency
   const usage = [store.calls, store.billedCommands, sum, ...counts]
   const points = [
     ...(store.calls > 0 ? [point('store', ['', '', '', '', bounds.join()], usage)] : []),
@@ -126,18 +123,6 @@ function fewerCodes(errors: Record<string, number>): [code: string, failed: numb
     .toSorted((a, b) => b[1] - a[1])
   const rest = codes.splice(MAX_CODES).reduce((sum, [, failed]) => sum + failed, 0)
   return rest > 0 ? [...codes, ['other', rest]] : codes
-}
-
-/** Merges the last buckets of a histogram that has more than a point can hold. */
-function fewerBuckets({ bounds, counts, sum }: Histogram): Histogram {
-  const last = counts.slice(MAX_BUCKETS - 1).reduce((all, count) => all + count, 0)
-  return counts.length <= MAX_BUCKETS
-    ? { bounds, counts, sum }
-    : {
-        bounds: bounds.slice(0, MAX_BUCKETS - 1),
-        counts: [...counts.slice(0, MAX_BUCKETS - 1), last],
-        sum,
-      }
 }
 
 const encoder = new TextEncoder()

@@ -58,7 +58,6 @@ const refuses = ({ allowed }: LimitState) => !allowed
 const isEnforced = ({ mode }: LimitState) => mode === 'enforce'
 const waitOf = ({ retryAfterMs }: LimitState) => retryAfterMs ?? Number.POSITIVE_INFINITY
 
-/** The first item with the greatest value. */
 function greatest<T>(items: T[], measure: (item: T) => number): T | undefined {
   let best: T | undefined
   let most = Number.NEGATIVE_INFINITY

@@ -16,10 +16,9 @@ const KEPT_MS = 600_000
 const MAX_SERIES = 2_048
 const MAX_SKETCHES = 256
 
-/** The upper bounds of the latency histogram, ms. */
+/** The upper bounds of the latency histogram, ms. At most 16: a point of Analytics Engine has room for 17 buckets. */
 const BOUNDS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000]
 
-/** One decision, as it is counted. */
 export interface Counted extends Pick<Series, 'policy' | 'outcome' | 'decidedBy' | 'units'> {
   near: boolean
 }
@@ -27,7 +26,6 @@ export interface Counted extends Pick<Series, 'policy' | 'outcome' | 'decidedBy'
 class SeriesSet {
   readonly #series = new Map<string, Series>()
 
-  /** @param key identifies the series */
   add(key: string, { policy, outcome, decidedBy, units, near }: Counted): void {
     let series = this.#series.get(key)
     if (!series) {
@@ -54,7 +52,6 @@ class SeriesSet {
 const keyOf = ({ policy, outcome, decidedBy }: Pick<Series, 'policy' | 'outcome' | 'decidedBy'>) =>
   `${outcome} ${decidedBy} ${policy}`
 
-/** The counts of one span of time. */
 class Span {
   readonly from: number
   readonly series = new SeriesSet()
@@ -149,7 +146,6 @@ export function createCounters(reports: boolean) {
       for (const { series } of spansAt(now)) series.add(key, counted)
       slotAt(now).add(key, counted)
     },
-    /** Counts a refusal of a client. */
     refused(policy: string, subject: string, now: number): void {
       for (const span of spansAt(now)) span.refuse(policy, subject)
     },

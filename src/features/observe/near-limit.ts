@@ -42,7 +42,6 @@ export interface NearLimitOptions extends SenderOptions {
   thresholds: readonly number[]
 }
 
-/** The circumstances of a decision. */
 export interface NearLimitContext {
   env: Record<string, unknown>
   waitUntil: (promise: Promise<unknown>) => void

@@ -124,14 +124,6 @@ describe('a flush that does not fit into 25 points', () => {
       ['other', 3],
     ])
   })
-
-  test('The last buckets of a long histogram are merged.', async () => {
-    const bounds = Array.from({ length: 30 }, (_, index) => index + 1)
-    const latency = { bounds, counts: Array(31).fill(2), sum: 900 }
-    const [point] = await write(noCounts({ store: { ...noCounts().store, calls: 62, latency } }))
-    expect(point!.doubles).toEqual([62, 0, 900, ...Array(16).fill(2), 30])
-    expect(point!.blobs[5]).toBe('1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16')
-  })
 })
 
 test('Any counts stay within the limits and keep the totals of each outcome.', async () => {
