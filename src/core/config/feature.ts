@@ -49,6 +49,19 @@ export interface CheckedConfig {
 }
 
 /**
+ * Checks each policy, as far as it is valid.
+ * @param check gets a function that reports a problem of the policy
+ */
+export const checkPolicies = (
+  { policies }: CheckedConfig,
+  problem: AddProblem,
+  check: (policy: Partial<Policy>, report: AddProblem) => void,
+): void =>
+  policies.forEach((policy, index) => {
+    if (policy) check(policy, (path, ...rest) => problem(['policies', index, ...path], ...rest))
+  })
+
+/**
  * True if a policy uses a feature. A feature without use has no stages, so that it costs nothing. A live document may have any policy.
  */
 export const isUsed = (

@@ -145,3 +145,12 @@ export class RequestView implements RuntimeContext {
     return (this.request as { cf?: Record<string, unknown> }).cf ?? {}
   }
 }
+
+/** The address of the client; `undefined` also if the configuration does not say where it comes from. */
+export function knownAddress(view: Pick<RequestView, 'address'>): Address | undefined {
+  try {
+    return view.address
+  } catch {
+    return undefined
+  }
+}

@@ -14,7 +14,6 @@ import { jsonAnswer } from '../../core/respond/response.ts'
 import { editBans, type ListedBan, readBans } from './list.ts'
 import { listedBy } from './watch.ts'
 
-/** The most bans of an answer. */
 const PAGE = 100
 const DEADLINE_MS = 5_000
 

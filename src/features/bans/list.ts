@@ -22,9 +22,7 @@ export interface ListedBan {
   end: number
 }
 
-/** A part of the list. */
 export interface Page {
-  /** The number of listed subjects. */
   size: number
   /** Latest end first. */
   bans: ListedBan[]

@@ -1,40 +1,32 @@
-import type { CheckedConfig } from '../../core/config/feature.ts'
+import { type CheckedConfig, checkPolicies } from '../../core/config/feature.ts'
 import type { Policy } from '../../core/config/parse.ts'
 import { usesBody } from '../../core/config/schema/reads.ts'
 import type { AddProblem } from '../../core/config/schema/shapes.ts'
 
 /** Reports settings that do not work, although the configuration has `bodies()`. */
-export function checkBodies(
-  { policies, allow = [], deny = [], shield }: CheckedConfig,
-  hasGraphql: boolean,
-  problem: AddProblem,
-) {
-  policies.forEach((policy, index) => {
-    const { cost, ...rest } = (policy ?? {}) as Partial<Policy>
+export function checkBodies(config: CheckedConfig, hasGraphql: boolean, problem: AddProblem) {
+  checkPolicies(config, problem, ({ cost, ...rest }, report) => {
     for (const field of WITH_PATHS) {
       for (const path of pathsIn({ ...rest, cost }[field]).filter((path) => OTHER.test(path))) {
-        const expected = `paths like "params.name" and "messages.0.role", not "${path}"`
-        problem(['policies', index, field], expected)
+        report([field], `paths like "params.name" and "messages.0.role", not "${path}"`)
       }
     }
     if (!cost) return
     if (cost.response === 'bytes' && cost.otherwise < 1) {
-      problem(['policies', index, 'cost', 'otherwise'], 'at least 1 with bytes')
+      report(['cost', 'otherwise'], 'at least 1 with bytes')
     }
-    checkUsage(cost, rest, (field, expected) =>
-      problem(['policies', index, ...field.split('.')], expected),
-    )
+    checkUsage(cost, rest, (field, expected) => report(field.split('.'), expected))
     const { body, graphql, max, otherwise } = cost
-    const at = ['policies', index, 'cost']
-    if (body && graphql) problem([...at, 'body'], 'no value (graphql sets the cost)')
+    if (body && graphql) report(['cost', 'body'], 'no value (graphql sets the cost)')
     if (graphql && !hasGraphql) {
       const missing = "true only with bodies({ graphql: graphqlCost() }), from 'sluice/graphql'"
-      problem([...at, 'graphql'], missing)
+      report(['cost', 'graphql'], missing)
     }
     if (max !== undefined && max < otherwise) {
-      problem([...at, 'max'], `at least ${otherwise}, which a request costs otherwise`)
+      report(['cost', 'max'], `at least ${otherwise}, which a request costs otherwise`)
     }
   })
+  const { allow = [], deny = [], shield } = config
   for (const [list, entries] of Object.entries({ allow, deny })) {
     entries.forEach((entry, index) => {
       if (usesBody(entry)) problem([list, index], 'no body (only policies can match a body)')

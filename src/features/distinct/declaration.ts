@@ -1,5 +1,5 @@
 import { checkEntries } from '../../core/config/check-entries.ts'
-import type { FeatureFields } from '../../core/config/feature.ts'
+import { checkPolicies, type FeatureFields } from '../../core/config/feature.ts'
 import type { Policy } from '../../core/config/parse.ts'
 import type { AddProblem } from '../../core/config/schema/shapes.ts'
 
@@ -7,10 +7,7 @@ export const declaration: FeatureFields = {
   name: 'distinct',
   check(config, problem) {
     checkEntries(config, 'distinct', problem)
-    config.policies.forEach((policy, index) => {
-      if (!policy?.distinct) return
-      checkPolicy(policy, (path, expected) => problem(['policies', index, ...path], expected))
-    })
+    checkPolicies(config, problem, checkPolicy)
   },
 }
 
@@ -18,6 +15,7 @@ function checkPolicy(
   { algorithm, distinct, key, cost, lease }: Partial<Policy>,
   problem: AddProblem,
 ) {
+  if (!distinct) return
   if (algorithm && algorithm !== 'distinct')
     problem(['algorithm'], 'no value (distinct counts each value from its last use)')
   const part = JSON.stringify(distinct)

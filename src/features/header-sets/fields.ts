@@ -1,7 +1,6 @@
 /** The values of `headers` that headerSets adds. */
 import * as v from 'valibot'
 import type { FieldSet } from '../../core/base/field-set.ts'
-import type { FeatureFields } from '../../core/config/feature.ts'
 import { APART } from '../../core/config/schema/headers.ts'
 import { either, isObject, object, oneOf, pattern } from '../../core/config/schema/shapes.ts'
 import { setOf } from '../../core/respond/ratelimit-fields/sets.ts'
@@ -28,7 +27,7 @@ const set = either(
   ),
 )
 
-const settings = () => ({
+export const settings = () => ({
   headers: v.pipe(
     v.array(set),
     v.check((all: ('draft-11' | FieldSet)[]) => {
@@ -40,5 +39,3 @@ const settings = () => ({
     }, APART),
   ),
 })
-
-export const declaration: FeatureFields = { name: 'headerSets', settings }

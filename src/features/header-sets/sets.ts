@@ -56,7 +56,6 @@ function distinctQuotas({ limits }: Decision): LimitState[] {
   return candidates.filter((state) => strictest.get(limit(state)) === state)
 }
 
-/** The list of the quotas, as draft-6 and draft-7 write it. */
 const policies: Quantity = (_, decision) =>
   distinctQuotas(decision)
     .map((state) => `${limit(state)};w=${window(state)}`)
@@ -108,7 +107,6 @@ const prefixed = (prefix: string, reset: keyof typeof resets): FieldSet =>
     /rate-?limit-$/i.test(prefix) ? [`${prefix}Used`, `${prefix}Resource`] : [],
   )
 
-/** The set of a value of `headers`. */
 export const headerSet = (
   written: keyof typeof sets | { prefix: string; reset: keyof typeof resets },
 ): FieldSet =>

@@ -1,13 +1,12 @@
-import type { FeatureFields } from '../../core/config/feature.ts'
+import { checkPolicies, type FeatureFields } from '../../core/config/feature.ts'
 import { fields } from './fields.ts'
 
 export const declaration: FeatureFields = {
   name: 'leases',
   fields,
   /** Reports fields that need a call for each request, which leases avoid. */
-  check({ policies }, problem) {
-    policies.forEach((policy, index) => {
-      const { lease, algorithm, countOnly, penalty, cost } = policy ?? {}
+  check: (config, problem) =>
+    checkPolicies(config, problem, ({ lease, algorithm, countOnly, penalty, cost }, report) => {
       if (!lease) return
       const why =
         algorithm === 'sliding-log'
@@ -17,7 +16,6 @@ export const declaration: FeatureFields = {
             : countOnly || cost?.response
               ? 'the cost is known only after the response'
               : penalty && 'leased units would bypass a ban'
-      if (why) problem(['policies', index, 'lease'], `no value (${why})`)
-    })
-  },
+      if (why) report(['lease'], `no value (${why})`)
+    }),
 }

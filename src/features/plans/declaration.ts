@@ -1,4 +1,4 @@
-import type { FeatureFields } from '../../core/config/feature.ts'
+import { checkPolicies, type FeatureFields } from '../../core/config/feature.ts'
 import type { Policy } from '../../core/config/schema/policy.ts'
 import { tooLarge } from '../../core/config/schema/policy-checks.ts'
 import { type AddProblem, isObject } from '../../core/config/schema/shapes.ts'
@@ -8,14 +8,11 @@ export const declaration: FeatureFields = {
   name: 'plans',
   fields,
   settings,
-  check({ policies, tables }, problem) {
-    policies.forEach((policy, index) => {
-      if (!policy) return
-      const report: AddProblem = (path, expected) => problem(['policies', index, ...path], expected)
+  check: (config, problem) =>
+    checkPolicies(config, problem, (policy, report) => {
       checkLimits(policy, report)
-      checkTable(policy, tables, problem, report)
-    })
-  },
+      checkTable(policy, config.tables, problem, report)
+    }),
 }
 
 function checkLimits(
@@ -38,7 +35,6 @@ function checkLimits(
 
 const DIGESTS = 'the SHA-256 of each API key in hex, as printed by: printf %s "$KEY" | sha256sum'
 
-/** @param report reports a problem of the policy */
 function checkTable(
   { plan }: Partial<Policy>,
   tables: Record<string, Record<string, string>> | null | undefined,

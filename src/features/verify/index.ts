@@ -40,7 +40,10 @@ export function verify(): Feature {
       const detail = 'The signature is of another time. The field now has the time of this server.'
       return problem(401, { title: 'Unauthorized', detail, now })
     }
-    if (!allowance.takes(now)) return tooMany()
+    if (!allowance.takes(now)) {
+      const detail = 'This isolate has verified too many requests.'
+      return problem(429, { title: 'Too Many Requests', detail }, { 'Retry-After': '60' })
+    }
     return jsonAnswer(await report(limiter, runtime, claim))
   }
 
@@ -64,10 +67,3 @@ export function verify(): Feature {
     }),
   }
 }
-
-const tooMany = () =>
-  problem(
-    429,
-    { title: 'Too Many Requests', detail: 'This isolate has verified too many requests.' },
-    { 'Retry-After': '60' },
-  )

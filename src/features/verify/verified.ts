@@ -5,7 +5,7 @@ import type { Part } from '../../core/base/part.ts'
 import type { Outcome } from '../../core/decide/question.ts'
 import type { Match, Matched, Unmet } from '../../core/program/match.ts'
 import type { Verified } from '../../core/program/verified.ts'
-import type { RequestView } from '../../core/request/view.ts'
+import { knownAddress, type RequestView } from '../../core/request/view.ts'
 import { ANSWER, type Claim } from './field.ts'
 
 /** How the policy that a verified request names has decided it. */
@@ -87,7 +87,7 @@ function decided(
   sent: Headers,
 ): VerifiedDecision {
   const { allowed, reason, retryAfterMs, fallback, decidedAt, limits } = outcome.decision
-  const address = addressOf(from)
+  const address = knownAddress(from)
   const forwarded = forwardedIn(from.request)
   const retryAfter = sent.get('retry-after')
   const refusing = limits.filter((one) => !one.allowed && one.mode === 'enforce')
@@ -102,7 +102,7 @@ function decided(
     now: Date.now(),
     ...(decidedAt !== undefined && { decidedAt }),
     ...(policy !== undefined && { policy: policyOf(policy, outcome, matched) }),
-    ...(address !== undefined && { address }),
+    ...(address && { address: formatAddress(address) }),
     ...(forwarded && { forwarded }),
   }
 }
@@ -144,14 +144,6 @@ function whyUnmet(one: Unmet): { unmet: 'match' | 'allow' | 'key'; name?: string
   if (one.unmet === 'allow') return { unmet: 'allow', name: one.entry }
   const name = one.missing ?? one.unreadable ?? one.unverified
   return { unmet: 'key', ...(name !== undefined && { name }) }
-}
-
-function addressOf(view: Pick<RequestView, 'address'>): string | undefined {
-  try {
-    return view.address && formatAddress(view.address)
-  } catch {
-    return undefined // `clientAddress` is not configured
-  }
 }
 
 const FORWARDED = ['x-forwarded-for', 'x-real-ip', 'forwarded', 'cf-connecting-ip']

@@ -12,7 +12,7 @@ import { createLimiter } from '../../core/create.ts'
 import type { Limiter } from '../../core/feature.ts'
 import { badHost, handle, limitRequest, unconfigured } from '../../core/pipeline.ts'
 import { normalizePath } from '../../core/request/path.ts'
-import type { RequestView } from '../../core/request/view.ts'
+import { knownAddress } from '../../core/request/view.ts'
 import { withCors } from '../../core/respond/cors.ts'
 import { problem } from '../../core/respond/response.ts'
 import { wouldRefuse } from '../../core/respond/shadow.ts'
@@ -119,7 +119,7 @@ export function gatewayOf(
     return limitRequest(limiter, raw, runtimeOf(c), ({ decision, view, isRead }) =>
       forward(raw, origin!, {
         timeoutMs: originTimeoutMs,
-        client: () => addressOf(view),
+        client: () => knownAddress(view),
         isRead,
         shadow: wouldRefuse(decision),
         finishProblem: (answer) => withOwnCors(c, answer),
@@ -146,15 +146,6 @@ export function gatewayOf(
     }
   }
   return app
-}
-
-/** The address for `X-Forwarded-For`. Undefined if the configuration does not say where it comes from. */
-function addressOf(view: RequestView) {
-  try {
-    return view.address
-  } catch {
-    return undefined
-  }
 }
 
 /** Makes a Hono context for a described request, as the argument of key functions. */

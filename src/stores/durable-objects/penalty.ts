@@ -31,7 +31,7 @@ export function banRest(record: Record, penalty: Penalty, now: number): number {
   return last ? Math.max(0, last.began + last.length - now) : 0
 }
 
-/** AheadTerms a refusal of a client that is not banned. The last one starts a ban. */
+/** Counts a refusal of a client that is not banned. The last one starts a ban. */
 export function refusalCounted(record: Record, penalty: Penalty, now: number): Changes {
   const { tag, after, withinMs, banMs, maxMs } = penalty
   const counted = liveState(record, tag, now)

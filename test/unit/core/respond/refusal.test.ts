@@ -6,7 +6,7 @@ import type { Decision, LimitState } from '../../../../src/core/base/decision.ts
 import type { ConfigOptions, PolicyOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { refuse } from '../../../../src/core/respond/refusal.ts'
-import { write } from '../../../../src/features/refusals/write.ts'
+import { write } from '../../../../src/features/refusals/stages.ts'
 import { anyText } from '../../../support/any-text.ts'
 import { refusals } from '../../../support/features.ts'
 

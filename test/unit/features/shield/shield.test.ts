@@ -12,7 +12,7 @@ import type { LimiterParts, Question } from '../../../../src/core/decide/questio
 import { hashedSubjects } from '../../../../src/core/decide/subject.ts'
 import { createLocalStore } from '../../../../src/core/fallback/local.ts'
 import { defaultFields } from '../../../../src/features/defaults.ts'
-import { createShield } from '../../../../src/features/shield/shield.ts'
+import { createShield } from '../../../../src/features/shield/stages.ts'
 import { createMatcher } from '../../../support/create-matcher.ts'
 import { fallbackOver } from '../../../support/with-fallback.ts'
 
