@@ -27,21 +27,32 @@ const API_TOKEN = 'dev-api-token-0000'
 const OPERATE_TOKEN = 'dev-operate-token-0000'
 const PROXY_TOKEN = 'dev-proxy-token-0000'
 
-const undo: (() => unknown)[] = []
-let stopping = false
-
-/** Stops all started parts in reverse order, then ends the process. */
-async function stop(code: number, reason?: string): Promise<never> {
-  if (!stopping) {
-    stopping = true
-    if (reason) console.error(`\n${paint('red', reason, process.stderr)}`)
-    for (const step of undo.reverse()) await Promise.resolve(step()).catch(() => {})
-    process.exit(code)
-  }
-  return new Promise(() => {})
+/** What a stack has started. */
+interface Parts {
+  /** How to stop each part. */
+  undo: (() => unknown)[]
+  /** Stops all parts in reverse order, then ends the process. */
+  stop(code: number, reason?: string): Promise<never>
 }
 
-function stopOnSignals() {
+function noParts(): Parts {
+  const undo: Parts['undo'] = []
+  let stopping = false
+  return {
+    undo,
+    async stop(code, reason) {
+      if (!stopping) {
+        stopping = true
+        if (reason) console.error(`\n${paint('red', reason, process.stderr)}`)
+        for (const step of undo.reverse()) await Promise.resolve(step()).catch(() => {})
+        process.exit(code)
+      }
+      return new Promise(() => {})
+    },
+  }
+}
+
+function stopOnSignals({ stop }: Parts) {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop(0))
   process.on('uncaughtException', (error) => stop(1, `Stopped: ${error.message}`))
   process.on('unhandledRejection', (error) =>
@@ -86,7 +97,7 @@ async function checkDatabase(url: string, token: string): Promise<void> {
 }
 
 /** Returns the database that the variables name, or starts a Redis and the bridge. */
-async function startDatabase(variables: Record<string, string>) {
+async function startDatabase({ undo, stop }: Parts, variables: Record<string, string>) {
   const { UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token } = variables
   if (url && token) {
     await checkDatabase(url, token)
@@ -109,14 +120,17 @@ async function startDatabase(variables: Record<string, string>) {
   return { url: bridge.url, token: bridge.token, rows }
 }
 
-async function startDemoOrigin(): Promise<string> {
+async function startDemoOrigin({ undo }: Parts): Promise<string> {
   const demo = await startOrigin()
   undo.push(() => demo.close())
   return demo.url
 }
 
 /** Starts the dashboard at its usual port, or at a free one. */
-async function startDashboardNear(options: Omit<DashboardOptions, 'port'>): Promise<string> {
+async function startDashboardNear(
+  { undo }: Parts,
+  options: Omit<DashboardOptions, 'port'>,
+): Promise<string> {
   const dashboard = await startDashboard({ ...options, port: DASHBOARD_PORT }).catch(() =>
     startDashboard({ ...options, port: 0 }),
   )
@@ -170,19 +184,19 @@ export function portOf(name: string, text: string): number {
 
 /** Runs the stack until Ctrl-C. Exits with 1 if it cannot start, or if a part ends by itself. */
 export async function dev(options: DevOptions): Promise<void> {
-  stopOnSignals()
+  const parts = noParts()
+  stopOnSignals(parts)
   try {
-    await start(options)
+    await start(options, parts)
   } catch (error) {
-    await stop(1, `Could not start: ${(error as Error).message}`)
+    await parts.stop(1, `Could not start: ${(error as Error).message}`)
   }
 }
 
-async function start({
-  command,
-  program,
-  port = portOf('PORT', process.env.PORT ?? '8787'),
-}: DevOptions): Promise<void> {
+async function start(
+  { command, program, port = portOf('PORT', process.env.PORT ?? '8787') }: DevOptions,
+  parts: Parts,
+): Promise<void> {
   const { project } = program
   const devVars = join(project, '.dev.vars')
   const configured = existsSync(join(project, 'sluice.config.ts'))
@@ -195,7 +209,7 @@ async function start({
     )
   }
   let database: Awaited<ReturnType<typeof startDatabase>> | undefined
-  const origin = given.ORIGIN || (await startDemoOrigin())
+  const origin = given.ORIGIN || (await startDemoOrigin(parts))
   let missing: string[] = []
   let unsupported: string[] = []
   let findings: Description['findings'] = []
@@ -217,7 +231,7 @@ async function start({
     const more = program.objects ? withObjects(found) : found
     missing = variables.filter((name) => !(name in given) && !(name in vars))
     const isDatabase = hasDatabase && !program.objects
-    if (isDatabase) database ??= await startDatabase(given)
+    if (isDatabase) database ??= await startDatabase(parts, given)
     if (counting !== undefined && counting !== isDatabase) {
       const store = isDatabase ? `Redis (${database!.rows[0]![1]})` : 'Durable Objects'
       console.log(`The store is now ${store}: all quotas start anew.`)
@@ -249,20 +263,20 @@ async function start({
   }
 
   const worker = await startReloading({ port, program, configured, runtime, log: console.log })
-  undo.push(() => worker.stop())
-  worker.ended.then((reason) => stop(1, `Stopped: ${reason}.`))
+  parts.undo.push(() => worker.stop())
+  worker.ended.then((reason) => parts.stop(1, `Stopped: ${reason}.`))
 
   const { description } = worker
   const url = `http://127.0.0.1:${port}`
   const hasEndpoints = await answersHealth(url)
   const dashboard = hasEndpoints
-    ? await startDashboardNear({
+    ? await startDashboardNear(parts, {
         url,
         token: () => operateToken,
         ...(configured && { findings: () => ({ file: 'sluice.config.ts', list: findings }) }),
       })
     : "write use: [endpoints()], with endpoints from 'sluice/features'"
-  const parts = [
+  const rows = [
     [
       'Worker',
       url,
@@ -297,7 +311,7 @@ async function start({
   say(`
 Sluice is running.
 
-${addresses(parts)}
+${addresses(rows)}
 
 ${configured ? policiesText(description) : 'There is no sluice.config.ts: the Worker contains its policies.'}
 

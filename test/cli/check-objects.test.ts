@@ -2,7 +2,7 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freePort } from 'sluice-upstash-bridge'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { objectProblems } from '../../cli/check/objects.ts'
 import { gatewayFiles } from '../../cli/init/templates.ts'
 import { creationIn } from '../../cli/project/object-lines.ts'
@@ -197,7 +197,6 @@ test('A Worker that does not bundle is reported with the place of its mistake.',
 
 test('npx sluice dev names what a store lacks instead of running a Worker that fails, and names another store.', async () => {
   await project.write('wrangler.toml', without(toml, BINDING))
-  vi.resetModules() // the stack stops only once
   const refused = await project.sluice(['dev'], { env: { PORT: String(await freePort()) } })
   expect(refused).toMatchObject({ code: 1, stdout: '' })
   expect(refused.stderr).toContain(

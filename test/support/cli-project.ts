@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, realpath, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { freePort } from 'sluice-upstash-bridge'
-import { expect, vi } from 'vitest'
+import { expect } from 'vitest'
 import { type RunOptions, root, sluice as sluiceInProcess } from './dev-command.ts'
 import { upOrEnded } from './npm-start.ts'
 import { packageFolder } from './sluice-package.ts'
@@ -52,7 +52,6 @@ export async function cliProject() {
 
   /** Runs `sluice dev` in this process. It must not start. Returns why. */
   async function refusedDev(env: Record<string, string> = {}): Promise<string> {
-    vi.resetModules() // the stack stops only once
     const PORT = String(await freePort())
     const { code, stderr } = await sluice(['dev'], { env: { PORT, ...env } })
     expect(code).toBe(1)
