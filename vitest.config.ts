@@ -47,8 +47,13 @@ const scaled = globSync('{test,packages}/**/*.test.ts', {
   exclude: ['**/node_modules'],
 }).filter((file) => /support\/(long|law)\.ts'/.test(readFileSync(file, 'utf8')))
 
-/** Tests that measure latency. */
-const timed = ['test/faults/**/*.test.ts']
+/** Tests of a store that fails. */
+const faults = 'test/faults/**/*.test.ts'
+
+/** Those that measure latency. */
+const timed = ['breaker', 'deadline', 'every-fault', 'observe', 'overload'].map(
+  (name) => `test/faults/${name}.test.ts`,
+)
 
 /** Parts of the bridge that a local test of Sluice does not use: clusters, Sentinel, production. */
 const productionOfBridge = [
@@ -63,10 +68,11 @@ const productionOfBridge = [
   'throughput',
 ].map((name) => `packages/upstash-bridge/test/${name}.test.ts`)
 
-/** Tests of what only this repository runs, and of how `sluice replay` reads logs. `npm test` proves the product; `npm run test:all` runs these too. */
+/** Tests of what only this repository runs, and of `sluice replay`. `npm test` proves the product; `npm run test:all` runs these too. */
 const tools = [
   'test/{tools,site}/**/*.test.ts',
-  'test/cli/replay/**/*.test.ts',
+  'test/cli/{replay-command.test.ts,replay/**/*.test.ts}',
+  'test/docs/replay.test.ts',
   ...productionOfBridge,
 ]
 
@@ -173,7 +179,7 @@ export default defineConfig({
           name: 'timed',
           include: timed,
           exclude: [...configDefaults.exclude, longOnly],
-          maxWorkers: isCI ? 1 : 3,
+          maxWorkers: 2, // most of them wait for a deadline
           sequence: { groupOrder: 1 },
         },
       },
@@ -182,7 +188,7 @@ export default defineConfig({
         test: {
           name: 'long',
           include: [...scaled, longOnly],
-          exclude: [...configDefaults.exclude, ...timed],
+          exclude: [...configDefaults.exclude, faults],
           env: { TEST_LONG: '1' },
           maxWorkers: 3,
           sequence: { groupOrder: 2 },
@@ -192,7 +198,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'long-timed',
-          include: timed,
+          include: [faults],
           env: { TEST_LONG: '1' },
           maxWorkers: isCI ? 1 : 2,
           sequence: { groupOrder: 3 },

@@ -1,4 +1,4 @@
-import { type RunningRedis, startRedis } from 'sluice-upstash-bridge'
+import { type RedisOptions, type RunningRedis, startRedis } from 'sluice-upstash-bridge'
 import { openConnection } from './redis-connection.ts'
 
 /** The idle servers of this process, which runs many test files. To start one takes longer than many of the files. */
@@ -8,9 +8,9 @@ const shared = globalThis as typeof globalThis & { idleRedis?: RunningRedis[] }
  * An empty Redis, which no other test uses until it is stopped. Do not change its settings, and do not end it: for this, start one with
  * `startRedis({ own: true })`.
  */
-export async function borrowRedis(): Promise<RunningRedis> {
+export async function borrowRedis(options?: Pick<RedisOptions, 'own'>): Promise<RunningRedis> {
   shared.idleRedis ??= []
-  const redis = shared.idleRedis.pop() ?? (await startRedis())
+  const redis = shared.idleRedis.pop() ?? (await startRedis(options))
   if (!redis.owned) return redis
   const client = await openConnection(redis.url)
   const commands = ['FLUSHALL', 'SCRIPT FLUSH', 'CONFIG RESETSTAT']

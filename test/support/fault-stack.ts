@@ -1,16 +1,14 @@
 import { get, type IncomingMessage, type RequestOptions } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { type Bridge, type RunningRedis, startBridge, startRedis } from 'sluice-upstash-bridge'
+import { type Bridge, type RunningRedis, startBridge } from 'sluice-upstash-bridge'
 import { expect, vi } from 'vitest'
 import { type RunningOrigin, startOrigin } from '../../cli/dev/origin.ts'
 import type { JsonConfig } from '../../tools/any-config.ts'
 import { type RunningWorker, startWorker } from '../../tools/worker.ts'
+import { borrowRedis } from './borrow-redis.ts'
 import { type Faults, startFaults } from './fault-proxy/index.ts'
 import { planted, secrets } from './secrets.ts'
-
-// These tests flush and stop Redis, so they always start their own.
-delete process.env.REDIS_URL
 
 const anyConfig = fileURLToPath(new URL('../../.cache/workers/any-config', import.meta.url))
 
@@ -45,7 +43,7 @@ export interface FaultStack {
 
 /** Starts Redis, the bridge, the fault proxy and the origin; `renew` starts a Worker. Every request has the planted secrets. */
 export async function startFaultStack(): Promise<FaultStack> {
-  const redis = await startRedis()
+  const redis = await borrowRedis({ own: true }) // a fault removes its scripts
   const bridge = await startBridge({ redis: redis.url, token: secrets.token })
   const origin = await startOrigin()
   const faults = await startFaults({ target: bridge.url })
