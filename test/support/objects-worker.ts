@@ -36,17 +36,22 @@ export type Answer = { replies: PlainReply[] } | { value: unknown }
 /** A moment at which an object can be aborted. */
 export type Moment =
   `${'before' | 'after'} ${'call' | 'get' | 'put' | 'transaction' | 'getAlarm' | 'setAlarm'}`
-/** The moment at which the next object that comes to it is aborted. */
-let crash: Moment | undefined
+/** The moment at which an object is aborted when it comes to it, and the id of the object. */
+let crash: { moment: Moment; id: string } | undefined
+
+interface Context extends ObjectContext {
+  id: { toString(): string }
+  abort(reason: string): void
+}
 
 /** The object, with access to its storage. */
 export class SluiceSubject extends Subject {
-  readonly #ctx: ObjectContext & { abort(reason: string): void }
+  readonly #ctx: Context
   /** The keys of the rows that were written. */
   readonly #written: string[]
   #fails = 0
 
-  constructor(ctx: ObjectContext & { abort(reason: string): void }) {
+  constructor(ctx: Context) {
     const written: string[] = []
     const { storage } = ctx
     const { kv } = storage
@@ -108,12 +113,6 @@ export class SluiceSubject extends Subject {
       case '/abort':
         this.#ctx.abort('as the test asks')
         return Response.json([])
-      case '/crash': // at a moment of the next calls, or null. Returns the moment that none has come to yet
-        {
-          const before = crash
-          crash = ((await request.json()) as Moment | null) ?? undefined
-          return Response.json(before ?? null)
-        }
       default: {
         abortAt(this.#ctx, 'before call')
         const response = await super.fetch(request)
@@ -124,8 +123,8 @@ export class SluiceSubject extends Subject {
   }
 }
 
-function abortAt(ctx: { abort(reason: string): void }, moment: string) {
-  if (crash !== moment) return
+function abortAt(ctx: Context, moment: string) {
+  if (crash?.moment !== moment || crash.id !== String(ctx.id)) return
   crash = undefined
   ctx.abort('as the test asks')
 }
@@ -186,7 +185,15 @@ export default {
         answers.push({ value: Date.now() })
         continue
       }
-      const stub = objects.get(objects.idFromName(step.subject))
+      const id = objects.idFromName(step.subject)
+      if (step.do === '/crash') {
+        // At a moment of the next calls, or null. Answers with the moment that the object has not come to yet.
+        answers.push({ value: crash?.moment ?? null })
+        const moment = step.body as Moment | null
+        crash = moment ? { moment, id: String(id) } : undefined
+        continue
+      }
+      const stub = objects.get(id)
       const body = JSON.stringify(step.body ?? null)
       const value = await stub
         .fetch(`https://object${step.do}`, { method: 'POST', body })
