@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { createServer, type RequestListener } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
+import { Hono } from 'hono'
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createClient, newNonce } from '../../cli/verify/client.ts'
 import { checkOrigin } from '../../cli/verify/origin.ts'
@@ -10,6 +11,7 @@ import { parseConfig } from '../../src/core/config/parse.ts'
 import { defaultFields } from '../../src/features/defaults.ts'
 import { verify } from '../../src/features/verify/index.ts'
 import { rateLimiter } from '../../src/hosts/node/node.ts'
+import { rateLimiter as honoRateLimiter } from '../../src/index.ts'
 import { sluice } from '../support/dev-command.ts'
 import { configOf, listen, useDatabase } from '../support/node-servers.ts'
 
@@ -138,8 +140,18 @@ test('An app without verify() is told from one without a limiter.', async () => 
 })
 
 test('An isolate that verifies no more requests for now is no problem of its policies.', async () => {
-  const { options, url } = startApp()
-  const target = await url
+  const options = configOf({ policies: [policy], use: [verify()] })
+  const app = new Hono().use(honoRateLimiter(options)).get('*', (c) => c.text('ok'))
+  const target = 'https://app.example.com'
+  // Without HTTP, since 2,000 requests take long.
+  const { fetch } = globalThis
+  const socket = { remoteAddress: '127.0.0.1' }
+  vi.stubGlobal('fetch', (url: string, init: RequestInit) =>
+    url.startsWith(target)
+      ? app.fetch(new Request(url, init), { incoming: { socket } })
+      : fetch(url, init),
+  )
+  onTestFinished(() => void vi.unstubAllGlobals())
   const minute = Math.floor(Date.now() / 60_000)
   const client = createClient({ url: target, token: TOKEN, headers: {}, through: false })
   // The whole check is in one minute, in which 1,998 requests have been verified.
