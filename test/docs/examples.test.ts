@@ -87,7 +87,9 @@ test('Each example passes the type check against the published types.', async ()
   const tsconfig = { extends: '../../tsconfig.json', include: ['*.ts'], exclude: [] }
   await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(tsconfig))
   const tsc = join(root, 'node_modules/.bin/tsc')
-  const { stdout } = await promisify(execFile)(tsc, ['-p', folder, '--singleThreaded']).catch((error) => error)
+  const { stdout } = await promisify(execFile)(tsc, ['-p', folder, '--singleThreaded']).catch(
+    (error) => error,
+  )
   expect(stdout).toBe('')
 })
 

@@ -1,11 +1,11 @@
-import { createClient } from 'redis'
+import { openConnection } from './redis-connection.ts'
 
 /** How often Redis ran each command while `run` did, inner calls of scripts included, by its own count. */
 export async function commandsBetween(
   url: string,
   run: () => Promise<unknown>,
 ): Promise<Record<string, number>> {
-  const client = await createClient({ url }).connect()
+  const client = await openConnection(url)
   try {
     const before = await counts()
     await run()
@@ -20,7 +20,7 @@ export async function commandsBetween(
   }
 
   async function counts(): Promise<Record<string, number>> {
-    const text = await client.info('commandstats')
+    const text = String(await client.sendCommand(['INFO', 'commandstats']))
     return Object.fromEntries(
       [...text.matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm)].map(([, name, calls]) => [
         name,

@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ConnectionOptions } from 'node:tls'
-import { ClientOfflineError, createClient, ErrorReply, RESP_TYPES } from 'redis'
+import { ClientOfflineError, ErrorReply, RESP_TYPES } from 'redis'
+import { newClient } from './client.ts'
 import { limitRights, namesUser } from './rights.ts'
 
 /**
@@ -196,9 +197,8 @@ export function createRedis(
   { url, tls }: Address,
   reconnectStrategy: (retries: number) => number | false,
 ) {
-  return createClient({
+  return newClient({
     url,
-    RESP: 2,
     // Upstash does not queue commands while Redis is down, and does not repeat commands that may have run.
     disableOfflineQueue: true,
     // The library's timer for each command costs more than the command. The bridge sets one timer for each request.

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createClient } from 'redis'
+import { newClient } from './client.ts'
 import { freePort } from './free-port.ts'
 import { type RunningRedis, startRedis } from './redis.ts'
 import { SLOTS } from './slot.ts'
@@ -74,7 +74,7 @@ export async function startNode(nodeTimeout = 2000, args: string[] = []): Promis
 async function form(nodes: RunningRedis[], masters: number): Promise<void> {
   const clients = await Promise.all(
     nodes.map(({ url }) =>
-      createClient({ url, RESP: 2 })
+      newClient({ url })
         .on('error', () => {})
         .connect(),
     ),

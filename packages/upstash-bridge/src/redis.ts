@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createClient } from 'redis'
 import type { ServerBinary } from './binary.ts'
+import { newClient } from './client.ts'
 import { findServer } from './find.ts'
 import { freePort } from './free-port.ts'
 import { REDIS } from './redis-server.ts'
@@ -141,7 +141,7 @@ function timeout(ms: number): Promise<never> {
 }
 
 async function ping(url: string): Promise<void> {
-  const client = createClient({ url, socket: { reconnectStrategy: false, connectTimeout: 3000 } })
+  const client = newClient({ url, socket: { reconnectStrategy: false, connectTimeout: 3000 } })
   client.on('error', () => {})
   await client.connect()
   try {

@@ -1,4 +1,4 @@
-import { createClient } from 'redis'
+import { newClient } from '../src/client.ts'
 import { type RunningCluster, startCluster } from '../src/index.ts'
 import { SLOTS, slotOf } from '../src/slot.ts'
 
@@ -7,7 +7,7 @@ export async function startAdmin(nodeTimeout: number) {
   const cluster = await startCluster({ nodeTimeout })
   const clients = await Promise.all(
     cluster.urls.map((url) =>
-      createClient({ url, RESP: 2 })
+      newClient({ url })
         .on('error', () => {})
         .connect(),
     ),

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { createClient } from 'redis'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { newClient } from '../src/client.ts'
 import { type Bridge, type RunningRedis, startBridge, startRedis } from '../src/index.ts'
 import { until } from './until.ts'
 
@@ -38,7 +38,7 @@ const command = async (...body: unknown[]) => (await post('', body)).json
 async function direct<Result>(
   work: (ask: (...command: string[]) => Promise<unknown>) => Promise<Result>,
 ): Promise<Result> {
-  const client = createClient({ url: redis.url, RESP: 2 })
+  const client = newClient({ url: redis.url })
   client.on('error', () => {})
   await client.connect()
   return work((...command) => client.sendCommand(command)).finally(() => client.destroy())

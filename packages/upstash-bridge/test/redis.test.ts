@@ -6,8 +6,8 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { createClient } from 'redis'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { newClient } from '../src/client.ts'
 import { type RunningRedis, startRedis } from '../src/index.ts'
 import { until } from './until.ts'
 
@@ -21,7 +21,7 @@ async function start(...options: Parameters<typeof startRedis>) {
 }
 
 async function ask(url: string, ...command: string[]): Promise<unknown> {
-  const client = createClient({ url, RESP: 2, socket: { reconnectStrategy: false } })
+  const client = newClient({ url, socket: { reconnectStrategy: false } })
   client.on('error', () => {})
   await client.connect()
   return client.sendCommand(command).finally(() => client.destroy())

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createClient } from 'redis'
 import { expect } from 'vitest'
+import { newClient } from '../src/client.ts'
 import { findServer } from '../src/find.ts'
 import { freePort, startRedis } from '../src/index.ts'
 import { REDIS } from '../src/redis-server.ts'
@@ -12,7 +12,7 @@ import { until } from './traffic.ts'
 
 /** Sends one command with a connection of its own. */
 export async function ask(url: string, ...command: string[]): Promise<unknown> {
-  const client = createClient({ url, RESP: 2 }).on('error', () => {})
+  const client = newClient({ url }).on('error', () => {})
   await client.connect()
   return client.sendCommand(command).finally(() => client.destroy())
 }

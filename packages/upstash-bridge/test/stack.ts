@@ -1,4 +1,4 @@
-import { createClient } from 'redis'
+import { newClient } from '../src/client.ts'
 import {
   type Bridge,
   type BridgeOptions,
@@ -70,7 +70,7 @@ export async function startBridgeStack(options: StackOptions = {}): Promise<Brid
 
 async function startOne(options: RedisOptions | undefined): Promise<TestRedis> {
   const redis = await startRedis(options)
-  const client = createClient({ url: redis.url, RESP: 2 })
+  const client = newClient({ url: redis.url })
   client.on('error', () => {})
   await client.connect()
   return {
