@@ -67,6 +67,6 @@ export async function buildPackage(): Promise<void> {
     './rpc': './dist/rpc.js',
     './built': './dist/built.js',
   }
-  const manifest = { name: 'sluice', type: 'module', exports }
+  const manifest = { name: 'sluice', type: 'module', sideEffects: false, exports }
   await writeFile(join(packageFolder, 'package.json'), JSON.stringify(manifest))
 }
