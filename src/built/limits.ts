@@ -22,7 +22,7 @@ export interface BuiltLimits<Name extends string> {
   compared?: Compared | false
 }
 
-/** Gives the module that `npx sluice build` writes its type. @internal */
+/** Gives the module that `npx sluice build` writes its type, with the names of the limits. */
 export const built = <Name extends string>(own: BuiltLimits<Name>): BuiltLimits<Name> => own
 
 /**

@@ -74,6 +74,7 @@ test("A project of Cloudflare's plugin for Vite limits requests in its server, b
     packages: ['@cloudflare/vite-plugin@1.64.0', 'vite@8.4.0', 'hono@4.13.19', 'wrangler@4.156.0'],
     files: withFiles({ 'vite.config.ts': shown('docs/guides/hono-app.md', 'vite') }),
   })
+  await project.run('sluice', 'build') // Vite does not run the command of wrangler.
   const port = await freePort()
   const { exited } = project.start(
     'vite',
@@ -100,5 +101,6 @@ test.each([
       'test/limits.test.ts': shown('docs/guides/test-policies.md', 'pool-test'),
     }),
   })
+  await project.run('sluice', 'build')
   expect(await project.run('vitest', 'run', '--testTimeout=60000')).toMatch(/Tests\s+1 passed/)
 })
