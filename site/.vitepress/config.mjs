@@ -6,7 +6,7 @@ import { markCommands } from './commands.mjs'
 import { followScheme } from './pictures.mjs'
 
 // tools/site/build.ts writes the pages and this file before it runs the generator.
-const { sidebar, site, repository } = JSON.parse(
+const { sidebar, site, repository, version } = JSON.parse(
   readFileSync(new URL('../.cache/site.json', import.meta.url), 'utf8'),
 )
 const description =
@@ -113,9 +113,11 @@ export default defineConfig({
         target: '_self',
         activeMatch: '^/docs/playground',
       },
+      { text: `v${version}`, link: '/CHANGELOG' },
     ],
     sidebar,
     outline: [2, 3],
+    lastUpdated: { formatOptions: { dateStyle: 'long', forceLocale: true } },
     ...(repository && {
       editLink: { pattern: ({ frontmatter }) => frontmatter.edit, text: 'Edit this page' },
       socialLinks: [{ icon: 'github', link: repository }],

@@ -20,7 +20,7 @@ describe('a page of the repository on the site', () => {
   test('A link to a README is a link to its folder, and that of the repository to the first page.', () => {
     expect(textOf('index.md')).toContain('](/docs/)')
     expect(prepared.has('docs/index.md')).toBe(true)
-    expect(textOf('docs/guides/bun.md')).toContain('](/docs/tutorial#')
+    expect(textOf('docs/guides/hono-app.md')).toContain('](/docs/tutorial#')
   })
 
   test('The index ends before the pages for contributors.', () => {
@@ -126,6 +126,10 @@ test('A picture with one for the dark scheme beside it is shown in the scheme of
   )
   expect(shown('./other.png')).toBe('["./other.png"]')
   expect(shown('./concepts.svg')).toBe('["./concepts.svg"]')
+})
+
+test('A page says when it was last changed.', () => {
+  expect(textOf('docs/concepts.md')).toMatch(/^lastUpdated: 20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d/m)
 })
 
 test('Each page has a description of its own.', () => {

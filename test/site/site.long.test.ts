@@ -1,6 +1,7 @@
 /** The built site in a real browser. */
 import type { Browser, Page } from 'puppeteer-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import manifest from '../../package.json' with { type: 'json' }
 import { SITE } from '../../tools/site/addresses.ts'
 import { buildSite, builtFiles } from '../../tools/site/build.ts'
 import { brokenLinks, MAX_FIRST_PAGE } from '../../tools/site/check.ts'
@@ -154,6 +155,13 @@ test('The site has an index and Markdown of each page for programs, and a sitema
   const page = text('docs/guides/throttle-logins.html')
   expect(page).toContain('<meta name="description" content="Limit how often one client')
   expect(page).toContain(`<meta property="og:image" content="${SITE}/card.png">`)
+})
+
+test('A page shows when it was last changed, and the bar shows the version.', async () => {
+  const { page } = await openPage(browser, `${site.url}/docs/tutorial`, { width: 1280 })
+  await waitUntil(page, `/20\\d\\d$/.test(document.querySelector('.VPLastUpdated')?.textContent)`)
+  expect(await textOf(page, '.VPNavBarMenu')).toContain(`v${manifest.version}`)
+  await page.close()
 })
 
 test('The page of the algorithms embeds a playground that has played.', async () => {

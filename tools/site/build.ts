@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { cp, mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import manifest from '../../package.json' with { type: 'json' }
 import { REPOSITORY, SITE } from './addresses.ts'
 import { preparePages, type SiteFiles, sidebar } from './pages.ts'
 import { bundlePlayground } from './playground.ts'
@@ -47,7 +48,8 @@ export async function buildSite(): Promise<void> {
     await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'])
   await rm(pagesFolder, { recursive: true, force: true })
   await write(preparePages(), pagesFolder)
-  const about = { sidebar: sidebar(), site: SITE, repository: REPOSITORY }
+  const { version } = manifest
+  const about = { sidebar: sidebar(), site: SITE, repository: REPOSITORY, version }
   await writeFile(join(folder, '.cache/site.json'), JSON.stringify(about))
   await cp(join(folder, 'public'), join(pagesFolder, 'public'), { recursive: true })
   await writeFile(join(pagesFolder, 'public/robots.txt'), robots())

@@ -1,4 +1,5 @@
 /** Prepares the pages of the site from those of the repository: which pages it has, their links, their descriptions, the sidebar. */
+import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path/posix'
 import { fileURLToPath } from 'node:url'
@@ -75,13 +76,24 @@ const SOURCE = 'source'
 export function preparePages(): SiteFiles {
   const files: SiteFiles = new Map()
   const paths = pagePaths()
-  for (const path of paths) files.set(sitePath(path), prepared(path, paths, files))
+  const changes = lastChanges(paths)
+  for (const path of paths)
+    files.set(sitePath(path), prepared(path, paths, files, changes.get(path)))
   return files
+}
+
+/** The time of the last commit that changed each file. Nothing outside of a clone. */
+function lastChanges(paths: string[]): Map<string, string> {
+  const args = ['log', '--format=%x00%cI', '--name-only', '--', ...paths]
+  const { stdout } = spawnSync('git', args, { cwd: root, encoding: 'utf8', maxBuffer: 2 ** 30 })
+  const commits = (stdout ?? '').split('\0').map((commit) => commit.trim().split('\n'))
+  const oldestFirst = commits.reverse()
+  return new Map(oldestFirst.flatMap(([time, ...names]) => names.map((name) => [name, time!])))
 }
 
 const CODE = /^( *(?:```|~~~).*?^ *(?:```|~~~)$)/gms
 
-function prepared(path: string, paths: string[], files: SiteFiles): string {
+function prepared(path: string, paths: string[], files: SiteFiles, changed?: string): string {
   const whole = read(path)
   const shown = path === INDEX ? whole.split(`\n## ${CONTRIBUTE}\n`)[0]! : whole
   const text = withPlayground(path, shown)
@@ -99,6 +111,7 @@ function prepared(path: string, paths: string[], files: SiteFiles): string {
   const edit = REPOSITORY ? { edit: editAddress(path) } : {}
   const about = { description: descriptionOf(text), ...edit }
   const lines = Object.entries(about).map(([name, value]) => `${name}: ${JSON.stringify(value)}`)
+  if (changed) lines.push(`lastUpdated: ${changed}`)
   return `---\n${lines.join('\n')}\n---\n\n${text}`
 }
 
