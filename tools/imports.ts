@@ -51,7 +51,7 @@ const rooms: Record<string, Room> = {
   },
   // What only some configurations run.
   'core/parts': {
-    rooms: ['core', ...core('base', 'config', 'request', 'program')],
+    rooms: ['core', ...core('base', 'config', 'decide', 'fallback', 'program', 'request')],
   },
   'stores/split': { rooms: core('base', 'connection') },
   'stores/cluster': { rooms: [...core('base', 'connection'), 'stores/split'] },
@@ -71,7 +71,8 @@ const rooms: Record<string, Room> = {
   limits: {
     rooms: [
       'core',
-      ...core('base', 'config', 'connection', 'program', 'decide', 'respond'),
+      ...core('base', 'config', 'connection', 'fallback', 'parts', 'program'),
+      ...core('decide', 'respond'),
       'features',
     ],
     packages: ['valibot'],
@@ -161,7 +162,10 @@ const rooms: Record<string, Room> = {
   },
   'features/jitter': { rooms: ['core', ...core('base', 'config')] },
   'features/quota': {
-    rooms: ['core', ...core('base', 'config', 'request', 'program', 'decide', 'respond')],
+    rooms: [
+      'core',
+      ...core('base', 'config', 'decide', 'fallback', 'program', 'request', 'respond'),
+    ],
     packages: ['valibot'],
   },
   'features/plans': {

@@ -12,6 +12,7 @@ export const neededBy = (config: Config): string[] =>
     .filter(([name]) => !config.use.some((one) => one.name === name))
     .filter(([, compile]) => Object.keys(compile({ config, log: () => {} })).length > 0)
     .map(([name]) => name)
+    .sort()
 
 /** A configuration in normal form as an expression. */
 export interface Expression {

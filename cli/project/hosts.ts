@@ -5,6 +5,7 @@ import { basename, dirname, extname, join, relative, resolve } from 'node:path'
 import { type Lack, parseFor } from '../../src/core/config/host.ts'
 import type { Config } from '../../src/core/config/parse.ts'
 import { addressReader } from '../../src/core/request/client-address.ts'
+import { compileForwarded } from '../../src/core/request/forwarded.ts'
 import { defaultFields } from '../../src/features/defaults.ts'
 import { networks } from '../../src/features/proxies/networks.ts'
 import { checkAddress, ofNext, ofNode } from '../../src/hosts/node/lacks.ts'
@@ -43,7 +44,10 @@ const host = (
 
 /** Outside of Cloudflare a configuration must say where the address of a client comes from. */
 const knowsAddress = (config: Config) =>
-  checkAddress(config, addressReader(config.clientAddress, undefined, networks))
+  checkAddress(
+    config,
+    addressReader(config.clientAddress, undefined, { compileForwarded, networks }),
+  )
 
 export const hosts = {
   gateway: { ...host('a gateway', []), isGateway: true },

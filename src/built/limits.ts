@@ -6,7 +6,16 @@ import { engineOf, namedLimits } from '../limits/named.ts'
 import { type Compared, comparing, namedFeatures } from './compared.ts'
 
 /** @internal */
-export { bans, concurrency, leases, overrides, slidingLog, turns } from '../features/compile.ts'
+export {
+  bans,
+  concurrency,
+  denialCache,
+  leases,
+  local,
+  overrides,
+  slidingLog,
+  turns,
+} from '../features/compile.ts'
 /** @internal */
 export { compared } from './compared.ts'
 

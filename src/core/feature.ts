@@ -12,7 +12,7 @@ import type { Metering } from './decide/settle.ts'
 import type { Endpoint } from './endpoint.ts'
 import type { MatchStages, Rules } from './program/match.ts'
 import type { VerifyStages } from './program/verified.ts'
-import type { ReadAddress } from './request/client-address.ts'
+import type { AddressStages, ReadAddress } from './request/client-address.ts'
 import type { RefusalStages } from './respond/refusal.ts'
 
 /** A feature of a limiter, in the field `use` of its configuration. */
@@ -28,7 +28,12 @@ export interface Program {
 }
 
 /** The places at which a feature takes part in a request. Each one has at most one feature, apart from those of `SHARED`. */
-export interface Stages extends EngineStages, MatchStages, RefusalStages, VerifyStages {
+export interface Stages
+  extends AddressStages,
+    EngineStages,
+    MatchStages,
+    RefusalStages,
+    VerifyStages {
   /** Returns why the body of a request is not readable; `undefined` for a readable body, or without one. For `sluice explain`. */
   bodyProblem?: (request: Request) => Promise<string | undefined>
   /** Returns a function for the rules in force. It never waits. */
@@ -43,8 +48,6 @@ export interface Stages extends EngineStages, MatchStages, RefusalStages, Verify
    * @returns the response to send
    */
   whenEnded?: (answer: Response, ended: () => void) => Response
-  /** The networks that names in `trustedProxies` stand for. */
-  networks?: Readonly<Record<string, readonly string[]>>
   /** Endpoints of the decision API. */
   endpoints?: readonly Endpoint[]
   /** Answers requests for paths under `/_sluice/`, in the order of the features. */
@@ -119,7 +122,7 @@ export function stagesOf(
     for (const [stage, value] of Object.entries(own)) {
       if (value === undefined || SHARED.includes(stage)) continue
       const owner = owners.get(stage)
-      if (owner) throw collision(owner, name, stage)
+      if (owner && stages[stage as keyof Stages] !== value) throw collision(owner, name, stage)
       owners.set(stage, name)
     }
     Object.assign(stages, own)

@@ -32,7 +32,7 @@ export function limiterOf(
   const stages = stagesOf({ config, log }, features, lua)
   return {
     ...createEngine(config, log, stages),
-    readAddress: addressReader(config.clientAddress, log, stages.networks),
+    readAddress: addressReader(config.clientAddress, log, stages),
     rulesOf: createRules(config, log, stages, source),
     stages,
   }

@@ -2,3 +2,6 @@
 export { apiKeys } from '../core/parts/api-keys.ts'
 export { clientValues } from '../core/parts/client-values.ts'
 export { conditions } from '../core/parts/conditions.ts'
+export { denialCache } from '../core/parts/denial-cache.ts'
+export { forwarded } from '../core/parts/forwarded.ts'
+export { local } from '../core/parts/local.ts'

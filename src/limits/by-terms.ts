@@ -4,9 +4,18 @@ import type { FeatureFields } from '../core/config/feature.ts'
 import type { Policy } from '../core/config/parse.ts'
 import type { ScriptPart } from '../core/connection/upstash/part.ts'
 import { matchWith } from '../core/decide/matched.ts'
+import { createLocalStore } from '../core/fallback/local.ts'
+import type { Feature } from '../core/feature.ts'
+import { denialCache } from '../core/parts/denial-cache.ts'
 import { Door } from './door.ts'
 import { engineOf } from './named.ts'
 import { type LimitsOptions, type LimitTerms, parseLimits } from './terms.ts'
+
+/** What terms may need that the first call brings. */
+const parts: readonly Feature[] = [
+  { name: 'denialCache', compile: denialCache },
+  { name: 'local', compile: () => ({ createLocal: createLocalStore }) },
+]
 
 /** The most sets of terms that are kept parsed. */
 const MAX_TERMS = 1_000
@@ -34,5 +43,5 @@ export function doorByTerms(
     }
     return matchWith(policy, [['key', `${key}`]])
   }
-  return new Door(engineOf(parse({}), [], lua), find, { env })
+  return new Door(engineOf(parse({}), parts, lua), find, { env })
 }

@@ -27,6 +27,8 @@ const byDefault: readonly Feature[] = [
   { ...declarations.overrides, compile: stages.overrides },
   { ...declarations.slidingLog, compile: stages.slidingLog },
   { ...declarations.turns, compile: stages.turns },
+  { name: 'denialCache', compile: stages.denialCache },
+  { name: 'local', compile: stages.local },
 ]
 
 /**

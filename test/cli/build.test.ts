@@ -94,9 +94,16 @@ test('The module of a random configuration has its normal form, with the same fu
   expect(valid).toBeGreaterThan(50)
 })
 
+/** The parts and features that a module of a configuration has. */
+const featuresFor = (config: Config) =>
+  neededBy(config).map((name) => features[name as keyof typeof features])
+
+/** Those that depend on settings alone, and not on policies. */
+const OF_SETTINGS = ['denialCache', 'forwarded', 'proxies', 'shield']
+
 /** The features that the fields of drawn options need, field by field. */
 function neededFor(options: Drawn['config']): string[] {
-  const { policies, refusal, clientAddress, shield, live, allow, deny } = options
+  const { policies, refusal, clientAddress, shield, live, allow, deny, denialCache } = options
   const text = JSON.stringify([policies, shield, allow, deny])
   const has = (field: string) => policies.some((one) => one[field] !== undefined)
   const counts = (algorithm: string) => policies.some((one) => one.algorithm === algorithm)
@@ -108,6 +115,15 @@ function neededFor(options: Drawn['config']): string[] {
       [allow, deny].some((list) => list !== undefined) ||
       /"path[":]|"reserve":|"match":\{"|"cost":\[|"rules":|"cost":\{"body"|"body:|"header":"x-price"/.test(
         text,
+      ),
+    denialCache: denialCache !== false,
+    forwarded: Object(clientAddress) === clientAddress && typeof clientAddress !== 'function',
+    local:
+      options.unconfigured === 'local' ||
+      options.api !== undefined ||
+      policies.some(
+        ({ algorithm, onStoreError = algorithm === 'concurrency' ? 'allow' : 'local' }) =>
+          onStoreError === 'local',
       ),
     bans: has('penalty'),
     concurrency: counts('concurrency'),
@@ -123,15 +139,26 @@ function neededFor(options: Drawn['config']): string[] {
     turns: policies.some(({ wait, mode }) => wait !== undefined && mode !== 'shadow'),
   }
   // A live document may have any field of a policy.
-  const isAny = (name: string) => live !== undefined && !['proxies', 'shield'].includes(name)
+  const isAny = (name: string) => live !== undefined && !OF_SETTINGS.includes(name)
   return Object.entries(needs).flatMap(([name, isNeeded]) => (isNeeded || isAny(name) ? name : []))
 }
 
 describe('A field brings its feature, and no other module of a feature:', () => {
-  const base = { name: 'a', limit: 5, window: '1m' } as const
-  const policy = (field: Partial<PolicyOptions>) => ({ policies: [{ ...base, ...field }] })
+  const base = { name: 'a', limit: 5, window: '1m', onStoreError: 'allow' } as const
+  const policy = (field: Partial<PolicyOptions>) => ({
+    policies: [{ ...base, ...field }],
+    denialCache: false,
+  })
   const rows: [string, ConfigOptions, string[]][] = [
     ['none', policy({}), []],
+    ['denialCache', { ...policy({}), denialCache: true }, ['denialCache']],
+    ['onStoreError', policy({ onStoreError: 'local' }), ['local']],
+    ['unconfigured', { ...policy({}), unconfigured: 'local' }, ['local']],
+    [
+      'clientAddress',
+      { ...policy({}), clientAddress: { header: 'x-real-ip', trustedProxies: 1 } },
+      ['forwarded'],
+    ],
     ['match', policy({ match: { path: '/a' } }), ['conditions']],
     ['match by method', policy({ match: { method: 'GET' } }), ['conditions']],
     ['allow', { ...policy({}), allow: { country: 'DE' } }, ['conditions']],
@@ -184,7 +211,7 @@ describe('A field brings its feature, and no other module of a feature:', () => 
         ...policy({}),
         clientAddress: { header: 'x-real-ip', trustedProxies: ['cloudflare'] },
       } as ConfigOptions,
-      ['proxies'],
+      ['forwarded', 'proxies'],
     ],
     [
       'shield',
@@ -194,7 +221,7 @@ describe('A field brings its feature, and no other module of a feature:', () => 
     [
       'live',
       { ...policy({}), live: { from: 'redis' } },
-      Object.keys(features).filter((name) => !['proxies', 'shield'].includes(name)),
+      Object.keys(features).filter((name) => !OF_SETTINGS.includes(name)),
     ],
   ]
 
@@ -251,20 +278,24 @@ describe('A field brings its feature, and no other module of a feature:', () => 
 
   test('A policy by address has no code of parts that it does not need.', async () => {
     const files = await filesIn(policy({}))
-    const ofParts = ['api-key', 'fold', 'names', 'path', 'source', 'values'].map(
+    const ofParts = ['api-key', 'fold', 'forwarded', 'names', 'path', 'source', 'values'].map(
       (name) => `src/core/request/${name}.ts`,
     )
     expect(files.filter((file) => ofParts.includes(file))).toEqual([])
-    expect(files.filter((file) => /program\/(condition|cost|reserve)/.test(file))).toEqual([])
+    const others =
+      /program\/(condition|cost|reserve)|decide\/denial-cache|core\/fallback\/(?!fallback)/
+    expect(files.filter((file) => others.test(file))).toEqual([])
   })
 
   test('A module without a part that its configuration needs is an error that names the command.', () => {
+    const env = { UPSTASH_REDIS_REST_URL: 'https://redis.example', UPSTASH_REDIS_REST_TOKEN: 't' }
     for (const [, options] of rows.filter(([, { live }]) => !live)) {
       const config = parse(options)
       for (const name of neededBy(config).filter((one) => one in parts)) {
         const others = neededBy(config).filter((one) => one !== name) as (keyof typeof features)[]
         const made = { config, features: others.map((one) => features[one]), fits: [] }
-        expect(() => limiterFor(built(made)), name).toThrow('Run: npx sluice build')
+        const start = () => limiterFor(built(made)).partsOf(env)
+        expect(start, name).toThrow('Run: npx sluice build')
       }
     }
   })
@@ -284,7 +315,7 @@ test('A configuration without functions needs no file besides its module.', () =
   const options: ConfigOptions = { policies: [{ name: 'a', limit: 5, window: '1m' }] }
   const text = moduleOf({ config: parse(options), options, from: './sluice.config.ts', fits: [] })
   expect(text).not.toContain('import options')
-  expect(text).toContain("import { built, compared } from 'sluice/built'")
+  expect(text).toContain("import { built, compared, denialCache, local } from 'sluice/built'")
 })
 
 test('The path of the configuration may have any character.', () => {
@@ -329,7 +360,9 @@ describe('In development, a module that needs no file compares itself with the c
   const answered = async (load: () => Promise<unknown>) => {
     const config = evaluated(parse(options), options)
     const comparison = compared(fingerprintOf(options), load)
-    const sluice = createSluice(built({ config, features: [], fits: [], compared: comparison }))
+    const sluice = createSluice(
+      built({ config, features: featuresFor(config), fits: [], compared: comparison }),
+    )
     await load().catch(() => {})
     const runtime = { env: {}, remoteAddress: '192.0.2.1' }
     const { response } = await sluice.check(new Request('http://localhost/'), runtime)
@@ -372,7 +405,7 @@ describe('A host that lacks what a configuration needs', () => {
       policies: [{ name: 'a', limit: 1, window: '1h' }],
     }
     const config = evaluated(parse(options), options)
-    return built({ config, features: [], fits })
+    return built({ config, features: featuresFor(config), fits })
   }
   test.each([
     ['node', () => rateLimiter(made(['next']))],
@@ -412,7 +445,7 @@ test('The parser is loaded for the first document of live policies, and knows wh
       },
     }
   }
-  const own = { config, features: [features.live], fits: ['node' as const] }
+  const own = { config, features: featuresFor(config), fits: ['node' as const] }
   const made = built({ ...own, live: { options, load } })
   const limiter = limiterFor(made, { lacking: 'node' })
   const document = (policy: object) =>
@@ -444,7 +477,7 @@ test('A limiter of a module decides as the one of its configuration.', async () 
     policies: [{ name: 'a', limit: 2, window: '1h', key: (request) => Object(request).method }],
   }
   const config = evaluated(parse(options), options)
-  const sluice = createSluice(built({ config, features: [], fits: [] }))
+  const sluice = createSluice(built({ config, features: featuresFor(config), fits: [] }))
   const statuses = []
   for (const _ of [1, 2, 3]) {
     const { response } = await sluice.check(new Request('http://localhost/'), { env: {} })
@@ -525,7 +558,9 @@ describe('In a project', () => {
       await writeFile(config, `export default { limits: ${limits}, namespace: 'shop' }`)
       expect(await run(config)).toBe(0)
       const text = await readFile(builtFileOf(config), 'utf8')
-      expect(text).toContain("import { built, compared, turns } from 'sluice/built/limits'")
+      expect(text).toContain(
+        "import { built, compared, denialCache, local, turns } from 'sluice/built/limits'",
+      )
       expect(text).toContain("export { limits } from 'sluice/built/limits'")
       expect(text).toContain('names: ["invites","api"]')
       expect(await run(config, '--check')).toBe(0)

@@ -183,7 +183,7 @@ export const limiterMutants: Mutant[] = [
   ),
   fallen(
     'refunds a late charge that matches local units',
-    'filter(([limit]) => !local.matchLateCharge(limit))',
+    'filter(([limit]) => !local?.matchLateCharge(limit))',
     'filter(([limit]) => local)',
     'fallback',
   ),
@@ -390,7 +390,7 @@ export const limiterMutants: Mutant[] = [
 
   mutantsOf('src/core/feature.ts', 'test/unit/core')(
     'lets the later of two features replace a stage',
-    'if (owner) throw collision(owner, name, stage)',
+    'if (owner && stages[stage as keyof Stages] !== value) throw collision(owner, name, stage)',
     '',
     'feature',
   ),

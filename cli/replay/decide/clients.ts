@@ -3,6 +3,7 @@ import { formatAddress, inNetworks, parseAddress } from '../../../src/core/base/
 import type { Config } from '../../../src/core/config/parse.ts'
 import { featuresOf, stagesOf } from '../../../src/core/feature.ts'
 import { addressReader } from '../../../src/core/request/client-address.ts'
+import { coreParts } from '../../../src/features/core-parts.ts'
 import { networks } from '../../../src/features/proxies/networks.ts'
 import type { LogLine } from '../line.ts'
 import type { Log } from '../read/log.ts'
@@ -29,8 +30,8 @@ export function clientsOf(config: Config, log: Log): Clients {
   if (!isThere || !isOfProxies(setting, headers, log)) {
     return { known: log, notes: notesWithout(setting, headers, isThere, log), of: (line) => line }
   }
-  const { networks } = stagesOf({ config, log: () => {} }, featuresOf(config))
-  const read = addressReader(setting, () => {}, networks)
+  const stages = stagesOf({ config, log: () => {} }, featuresOf(config, coreParts()))
+  const read = addressReader(setting, () => {}, stages)
   return {
     known: { ...log, facts: { has: (fact) => fact === 'ip' || log.facts.has(fact) } },
     notes: [

@@ -1,6 +1,7 @@
 import { HOST } from '../../../src/core/base/host.ts'
 import type { Address } from '../../../src/core/base/ip.ts'
 import { addressReader } from '../../../src/core/request/client-address.ts'
+import { compileForwarded } from '../../../src/core/request/forwarded.ts'
 import { readings } from '../../../src/core/request/path.ts'
 import { RequestView } from '../../../src/core/request/view.ts'
 import { cached } from '../cache.ts'
@@ -49,7 +50,9 @@ export class LineRequest {
 const runtime = { env: {}, context: undefined, waitUntil: () => {} }
 
 /** The log has the address of the client itself, wherever `clientAddress` reads it. Some logs have it with a port. */
-const readAddress = addressReader({ header: ADDRESS, trustedProxies: 1 })
+const readAddress = addressReader({ header: ADDRESS, trustedProxies: 1 }, undefined, {
+  compileForwarded,
+})
 
 /** Creates the views of lines. Many lines have the same address, path and host, so that each is read once. */
 export function lineViews(options: {

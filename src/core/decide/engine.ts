@@ -6,6 +6,7 @@ import { type Bindings, credentialsOf, variablesIn } from '../base/bindings.ts'
 import type { OwnStore } from '../base/commands.ts'
 import type { Decision } from '../base/decision.ts'
 import type { Log } from '../base/log.ts'
+import { needed } from '../base/needed.ts'
 import type { Config } from '../config/parse.ts'
 import type { Algorithms } from '../connection/algorithms/index.ts'
 import { connect } from '../connection/connection.ts'
@@ -19,10 +20,10 @@ import {
   type UpstashStore,
 } from '../connection/upstash/upstash.ts'
 import { withFallback } from '../fallback/fallback.ts'
-import { createLocalStore } from '../fallback/local.ts'
+import type { createLocalStore } from '../fallback/local.ts'
 import { notConfigured } from './configured.ts'
 import { databaseIn } from './database.ts'
-import { createDenialCache } from './denial-cache.ts'
+import type { createDenialCache } from './denial-cache.ts'
 import type { NameValues } from './limit.ts'
 import type { Observer } from './observer.ts'
 import type { DeployedParts, LimiterParts, Waiting } from './question.ts'
@@ -34,6 +35,9 @@ export interface EngineStages {
   askShield?: (env: object, subject: string) => Promise<Decision | undefined>
   /** Parts of the general script, which lua/README.md describes. */
   lua?: readonly ScriptPart[]
+  createDenialCache?: typeof createDenialCache
+  /** Lets an isolate count by itself while the database does not answer. */
+  createLocal?: typeof createLocalStore
   /** Algorithms with which an isolate counts by itself, by their names. */
   algorithms?: Algorithms
   /** Names the values that policies with `distinct` count. */
@@ -63,6 +67,12 @@ export interface Engine {
   partsOf: (env: Bindings) => DeployedParts
 }
 
+/** True if an isolate may count by itself. A live document may have any policy. */
+export const countsLocally = ({ api, live, policies, unconfigured }: Config): boolean =>
+  live !== undefined ||
+  unconfigured === 'local' ||
+  [...policies, api?.callers].some((policy) => policy?.onStoreError === 'local')
+
 export function createEngine(config: Config, log: Log, stages: EngineStages = {}): Engine {
   // Durable Objects replace the database and its batching.
   const own = config.store?.own as OwnStore<Store> | undefined
@@ -70,6 +80,9 @@ export function createEngine(config: Config, log: Log, stages: EngineStages = {}
   const { askShield, layer, lua, nameValues, observer, waiting, watch } = stages
   const { wrap, spread: spreadBy }: EngineStages = config.store?.layers ?? stages
   const { batching = config.batching, spread = spreadBy } = own ?? {}
+  const createLocal = countsLocally(config)
+    ? needed(stages.createLocal, 'local')
+    : stages.createLocal
   const onStoreError: LimiterParts['onStoreError'] = ({ code, message }) => {
     if (code !== 'circuit-open') log('store-error', code, message) // `breaker-opened` is already logged
   }
@@ -80,12 +93,14 @@ export function createEngine(config: Config, log: Log, stages: EngineStages = {}
     found: UpstashDatabase,
     isLocal: boolean,
   ): DeployedParts {
-    const denialCache = config.denialCache ? createDenialCache() : undefined
+    const denialCache = config.denialCache
+      ? needed(stages.createDenialCache, 'denialCache')()
+      : undefined
     const onRefund: OnRefund = (subjects, error) => {
       denialCache?.forget(Date.now(), subjects)
       if (error) onStoreError(error)
     }
-    const local = createLocalStore(undefined, undefined, stages.algorithms)
+    const local = createLocal?.(undefined, undefined, stages.algorithms)
     const onReload = () => log('script-reloaded', '', 'the script was lost and reloaded')
     const upstash =
       own?.create(env, config) ??

@@ -20,8 +20,8 @@ import {
 import type { LocalStore } from './local.ts'
 
 export interface FallbackOptions {
-  /** Decides policies with `onStoreError: 'local'`. */
-  local: LocalStore
+  /** Decides policies with `onStoreError: 'local'`. Undefined without one. */
+  local: LocalStore | undefined
   /** Remembers refusals. Defaults to none. */
   denialCache?: Denials | undefined
   /** Receives each error of the database that `onStoreError` answers. */
@@ -66,7 +66,7 @@ export function withFallback(
           denialCache?.keep(limit, state, decidedAt, sentAt, receivedAt)
         // A replay has the states of the first call.
         if (replayed || onStoreError !== 'local') continue
-        local.learn(limit, state, state.decidedAt ?? decidedAt, receivedAt)
+        local?.learn(limit, state, state.decidedAt ?? decidedAt, receivedAt)
       }
     }
   }
@@ -108,7 +108,8 @@ export function withFallback(
     const by = limits.map((limit) => fallbackOf(limit, isLocal) ?? 'allow')
     const counted = by.includes('deny') ? [] : limits.filter((_, index) => by[index] === 'local')
     const request = { mode: mode === 'peek' ? mode : 'take', limits: counted } as const
-    const { decidedAt, states } = await local.decide([request])
+    const { decidedAt = 0, states = [[]] } =
+      counted.length > 0 ? await local!.decide([request]) : {}
     const answers = states[0]!
     const isCharged = request.mode === 'take' && answers.every(isAllowed)
     return limits.map((limit, index): StoreState => {
@@ -140,7 +141,7 @@ export function withFallback(
         charged = chargedIn(requests, reply)
       } else if (mayHaveRun(reply)) charged = new Map(slots.map((limit) => [limit, 0]))
       // A charge that matches local units of another request keeps them, so a refused request refunds only the rest.
-      const unmatched = [...charged].filter(([limit]) => !local.matchLateCharge(limit))
+      const unmatched = [...charged].filter(([limit]) => !local?.matchLateCharge(limit))
       return { charged, unmatched: new Map(unmatched) }
     })
   }
@@ -162,7 +163,7 @@ export function withFallback(
     // At once: late replies may take seconds.
     for (const { fallback, ...request } of requests) {
       const { localAt } = fallback!
-      if (localAt !== undefined) await local.decide([{ ...request, decidedAt: localAt }])
+      if (localAt !== undefined) await local!.decide([{ ...request, decidedAt: localAt }])
     }
     for (const { fallback, ...request } of requests) {
       const decidedAt = await fallback!.late

@@ -1,6 +1,7 @@
 import { ConfigError } from '../base/errors.ts'
-import { type Address, inNetworks, parseAddress } from '../base/ip.ts'
+import { type Address, parseAddress } from '../base/ip.ts'
 import type { Log } from '../base/log.ts'
+import { needed } from '../base/needed.ts'
 import { Recent } from '../base/recent.ts'
 import { isCloudflare } from '../base/runtime.ts'
 import type { ClientAddress } from '../config/schema/client-address.ts'
@@ -18,15 +19,14 @@ export type ReadAddress = (connection: Connection) => Address | undefined
  * Compiles the setting `clientAddress`. Without a setting, the address is `CF-Connecting-IP` on Cloudflare.
  * @param log gets an event if a request has no address, or not where it should be: by default such requests share one quota, so a wrong
  * setting must be visible
- * @param networks what the names in `trustedProxies` stand for
  * @throws {ConfigError} when it reads the first address, without a setting outside of Cloudflare: every client would share one quota
  */
 export function addressReader(
   setting: ClientAddress | undefined,
   log: Log = () => {},
-  networks: Networks = {},
+  stages: AddressStages = {},
 ): ReadAddress {
-  const read = readerOf(setting, log, networks)
+  const read = readerOf(setting, log, stages)
   if (setting === undefined) return read
   return (connection) => {
     const address = read(connection)
@@ -35,9 +35,22 @@ export function addressReader(
   }
 }
 
-type Networks = Readonly<Record<string, readonly string[]>>
+/** What parts and features contribute to the address of a client. */
+export interface AddressStages {
+  /** Compiles a setting that reads a field of trusted proxies. */
+  compileForwarded?: (setting: Forwarded, log: Log, networks: Networks) => ReadAddress
+  /** The networks that names in `trustedProxies` stand for. */
+  networks?: Networks
+}
 
-function readerOf(setting: ClientAddress | undefined, log: Log, networks: Networks): ReadAddress {
+export type Forwarded = Exclude<ClientAddress, string | ((request: Request) => unknown)>
+export type Networks = Readonly<Record<string, readonly string[]>>
+
+function readerOf(
+  setting: ClientAddress | undefined,
+  log: Log,
+  { compileForwarded, networks = {} }: AddressStages,
+): ReadAddress {
   if (setting === undefined && isCloudflare()) return fromCloudflare
   if (setting === undefined) {
     return () =>
@@ -49,9 +62,7 @@ function readerOf(setting: ClientAddress | undefined, log: Log, networks: Networ
   if (setting === 'cloudflare') return fromCloudflare
   if (setting === 'socket') return peerOf
   if (typeof setting === 'function') return ({ request }) => toAddress(textOf(setting(request)))
-  return 'header' in setting
-    ? fromHeader(setting, log, networks)
-    : fromForwardedFor(setting.forwardedFor, log, networks)
+  return needed(compileForwarded, 'forwarded')(setting, log, networks)
 }
 
 function fail(expected: string, got: string): never {
@@ -70,73 +81,12 @@ function textOf(result: unknown): string | undefined {
 }
 
 /** @throws {ConfigError} if the runtime does not report the address of the connection */
-function peerOf({ remoteAddress }: Connection): Address | undefined {
+export function peerOf({ remoteAddress }: Connection): Address | undefined {
   if (remoteAddress !== undefined) return toAddress(remoteAddress)
   return fail(
     'a number of trustedProxies, or a function, because this runtime does not report the address of the connection, or the client has disconnected',
     'a setting that needs it',
   )
-}
-
-const isIn = (trusted: string[], networks: Networks) =>
-  inNetworks(trusted.flatMap((one) => networks[one] ?? one))
-
-/**
- * Reads the field of a trusted proxy. A request without the field, such as a health check by the proxy itself, has the address of its
- * connection.
- */
-const orPeer =
-  (header: string, log: Log, read: (field: string) => Address | undefined): ReadAddress =>
-  ({ request, remoteAddress }) => {
-    const field = request.headers.get(header)
-    if (field) return read(field)
-    const peer = toAddress(remoteAddress)
-    if (peer) {
-      log('no-address', 'connection', `no ${header}: the address of the connection counts`)
-    }
-    return peer
-  }
-
-function fromHeader(
-  { header, trustedProxies }: Extract<ClientAddress, { header: string }>,
-  log: Log,
-  networks: Networks,
-): ReadAddress {
-  const sent = orPeer(header, log, toAddress)
-  if (typeof trustedProxies === 'number') return sent
-  const isTrusted = isIn(trustedProxies, networks)
-  return (connection) => {
-    const peer = peerOf(connection)
-    return peer && isTrusted(peer) ? sent(connection) : peer
-  }
-}
-
-const FORWARDED_FOR = 'x-forwarded-for'
-
-/**
- * Walks `X-Forwarded-For` from its end, where the nearest proxy has written, to the first address that is not a trusted proxy. A client
- * can write only what is before that address.
- */
-function fromForwardedFor(
-  { trustedProxies }: Extract<ClientAddress, { forwardedFor: unknown }>['forwardedFor'],
-  log: Log,
-  networks: Networks,
-): ReadAddress {
-  // The nearest proxy is the peer, which is not in the field. So n - 1 of n proxies are in the field.
-  if (typeof trustedProxies === 'number') {
-    return orPeer(FORWARDED_FOR, log, (field) => toAddress(field.split(',').at(-trustedProxies)))
-  }
-  const isTrusted = isIn(trustedProxies, networks)
-  return (connection) => {
-    const chain = (connection.request.headers.get(FORWARDED_FOR) ?? '').split(',')
-    let address = peerOf(connection)
-    while (address && isTrusted(address) && chain.length > 0) {
-      const previous = chain.pop()!
-      if (previous.trim() === '') return address
-      address = toAddress(previous)
-    }
-    return address
-  }
 }
 
 /** Reads an address as proxies and sockets write it: with a port (`203.0.113.7:443`, `[2001:db8::1]:443`), in brackets, or with a zone. */
@@ -167,4 +117,4 @@ const copyOf = (text: string) =>
   String.fromCharCode(...Array.from(text, (one) => one.charCodeAt(0)))
 
 const toPlainAddress = recently(parseAddress)
-const toAddress = recently(parsePeer)
+export const toAddress = recently(parsePeer)

@@ -4,6 +4,7 @@ import type { RuntimeContext } from '../../core/base/runtime.ts'
 import type { Config, Policy } from '../../core/config/parse.ts'
 import { decideEach, knownRefusal } from '../../core/decide/decide.ts'
 import type { Outcome } from '../../core/decide/question.ts'
+import { createLocalStore } from '../../core/fallback/local.ts'
 import type { Feature, Limiter, PathHandler } from '../../core/feature.ts'
 import { compileMatcher, type Matched, type Matcher } from '../../core/program/match.ts'
 import { RequestView } from '../../core/request/view.ts'
@@ -107,7 +108,7 @@ export function quota(options: QuotaOptions = {}): Feature {
       const expected = `another name than ${JSON.stringify(limit.name)}, which is that of the limit on ${endpoint}`
       problem(['policies', index, 'name'], expected)
     },
-    compile: () => ({ handlers: [handler] }),
+    compile: () => ({ handlers: [handler], createLocal: createLocalStore }),
   }
 }
 

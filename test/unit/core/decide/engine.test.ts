@@ -11,7 +11,7 @@ const envWith = (token: string, secret?: string) => ({
 })
 
 test('The parts are kept until a credential changes, and the secret names the subjects.', async () => {
-  const { partsOf } = createEngine(parseConfig({ policies: [] }), () => {})
+  const { partsOf } = createEngine(parseConfig({ policies: [], denialCache: false }), () => {})
   const first = partsOf(envWith('one'))
   expect(partsOf(envWith('one'))).toBe(first)
   expect(partsOf(envWith('two'))).not.toBe(first)
@@ -24,7 +24,10 @@ test('The parts are kept until a credential changes, and the secret names the su
 test('Errors of the store are logged, except calls that the open circuit has refused.', () => {
   const lines: string[] = []
   const log = (event: string, code: string) => void lines.push(`${event} ${code}`)
-  const { onStoreError } = createEngine(parseConfig({ policies: [] }), log).partsOf(envWith('one'))
+  const { onStoreError } = createEngine(
+    parseConfig({ policies: [], denialCache: false }),
+    log,
+  ).partsOf(envWith('one'))
   for (const code of ['circuit-open', 'timeout'] as const) onStoreError(new StoreError(code))
   expect(lines).toEqual(['store-error timeout'])
 })

@@ -6,8 +6,9 @@ import { afterEach, expect, test, vi } from 'vitest'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { decideEach } from '../../../../src/core/decide/decide.ts'
 import { createEngine } from '../../../../src/core/decide/engine.ts'
-import { stagesOf } from '../../../../src/core/feature.ts'
+import { featuresOf, stagesOf } from '../../../../src/core/feature.ts'
 import type { Match } from '../../../../src/core/program/match.ts'
+import { coreParts } from '../../../../src/features/core-parts.ts'
 import { leases, slidingLog } from '../../../support/features.ts'
 
 setFlagsFromString('--expose-gc')
@@ -60,7 +61,11 @@ test.each([
       ],
     })
     const log = () => {}
-    const parts = createEngine(config, log, stagesOf({ config, log })).partsOf(env)
+    const parts = createEngine(
+      config,
+      log,
+      stagesOf({ config, log }, featuresOf(config, coreParts())),
+    ).partsOf(env)
     const decide = async (key: string) => {
       const policies = config.policies.map(
         (policy): Match => ({ policy, partitionKey: [['header:x', key]], cost: 1 }),

@@ -5,6 +5,7 @@ import { formatAddress } from '../../../../src/core/base/ip.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import type { ClientAddressOptions } from '../../../../src/core/config/schema/client-address.ts'
 import { addressReader } from '../../../../src/core/request/client-address.ts'
+import { compileForwarded } from '../../../../src/core/request/forwarded.ts'
 
 afterEach(() => vi.unstubAllGlobals())
 
@@ -16,7 +17,10 @@ function read(
 ) {
   const config = parseConfig({ policies: [], clientAddress })
   const request = new Request('https://www.example.com/', { headers })
-  const address = addressReader(config.clientAddress)({ request, remoteAddress: peer })
+  const address = addressReader(config.clientAddress, undefined, { compileForwarded })({
+    request,
+    remoteAddress: peer,
+  })
   return address && formatAddress(address)
 }
 
@@ -124,7 +128,9 @@ describe('a request without an address', () => {
     'With the setting %j, only a request without an address is logged.',
     (setting, fits, lacks) => {
       const lines: string[] = []
-      const readAddress = addressReader(setting as never, (event) => void lines.push(event))
+      const readAddress = addressReader(setting as never, (event) => void lines.push(event), {
+        compileForwarded,
+      })
       for (const value of [fits, lacks]) {
         const headers = { 'cf-connecting-ip': value, 'x-forwarded-for': value }
         const request = new Request('https://www.example.com/', { headers })
@@ -140,7 +146,9 @@ describe('a request without an address', () => {
 test('The log says that the address of the connection counts instead of the header.', () => {
   const lines: string[][] = []
   const setting = { forwardedFor: { trustedProxies: 1 } }
-  const readAddress = addressReader(setting, (...line) => void lines.push(line as string[]))
+  const readAddress = addressReader(setting, (...line) => void lines.push(line as string[]), {
+    compileForwarded,
+  })
   const request = new Request('https://www.example.com/')
   readAddress({ request, remoteAddress: '10.0.0.1' })
   expect(lines).toEqual([
