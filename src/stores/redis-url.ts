@@ -84,8 +84,8 @@ interface Client {
 
 interface Connection {
   client: Promise<Client>
-  /** Known before it is connected. */
-  opening?: Client
+  /** Ends it. */
+  lost: () => void
   /** The calls without an answer, and since when there was none, ms since the epoch. */
   unanswered: number
   silentSince: number
@@ -102,25 +102,26 @@ function connectionTo(url: string): RedisClient {
   let current: Connection | undefined = opened()
 
   function opened(): Connection {
-    const connection = { unanswered: 0, silentSince: 0 } as Connection
+    let client: Client | undefined
     const lost = () => {
+      client?.destroy() // it may be open, with answers that are not understood
       if (current === connection) current = undefined
     }
     async function open(): Promise<Client> {
       // A dependency of this package. The type hides its own, which bring those of Node.
       const { createClient } = await import('@redis/client' as string)
-      const client: Client = createClient({
+      const made: Client = createClient({
         url,
         socket: { reconnectStrategy: false },
         maintNotifications: 'disabled', // for them it looks up [::1] as a name
       })
-      connection.opening = client
-      client.on('error', lost)
-      client.unref()
-      await client.connect()
-      return client
+      client = made
+      made.on('error', lost)
+      made.unref()
+      await made.connect()
+      return made
     }
-    connection.client = open()
+    const connection: Connection = { client: open(), lost, unanswered: 0, silentSince: 0 }
     connection.client.catch(lost)
     return connection
   }
@@ -128,10 +129,7 @@ function connectionTo(url: string): RedisClient {
   return {
     async sendCommand(...args: unknown[]) {
       const now = Date.now()
-      if (current && current.unanswered > 0 && now - current.silentSince > SILENT_MS) {
-        current.opening?.destroy()
-        current = undefined
-      }
+      if (current && current.unanswered > 0 && now - current.silentSince > SILENT_MS) current.lost()
       current ??= opened()
       const connection = current
       if (connection.unanswered++ === 0) connection.silentSince = now

@@ -1,6 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { FaultText } from '../../../test/support/fault-proxy/index.ts'
-import type { ChaosStack } from './stack.ts'
 
 /** A fault of the store. `hurt` injects it and removes it before it resolves. */
 export interface Phase<Stack> {
@@ -9,19 +7,20 @@ export interface Phase<Stack> {
   hurt?: (stack: Stack, ms: number, signal: AbortSignal, lost: () => void) => Promise<unknown>
 }
 
-const garbage: FaultText[] = [
-  'garbage',
-  'html=502',
-  'truncated',
-  'wrong-types=fraction',
-  'wrong-shape',
-  'json={}',
-  'html=200',
-  'redis-error',
-]
+/** A stack with a Redis, and with something between it and the limiter that can delay and spoil its answers. */
+export interface RedisStack {
+  kill(): Promise<void>
+  restart(): Promise<void>
+  pause(): () => void
+  flushScripts(): Promise<void>
+  /** Delays answers from now on, ms. */
+  delay(ms: number): unknown
+  /** Spoils answers from now on, in a way that depends on `turn`; `undefined` ends it. */
+  spoil(turn: number | undefined): unknown
+}
 
 /** Faults of Redis. */
-export const phases: Phase<ChaosStack>[] = [
+export const phases: Phase<RedisStack>[] = [
   { name: 'none' },
   {
     name: 'killed and restarted',
@@ -44,9 +43,9 @@ export const phases: Phase<ChaosStack>[] = [
   },
   {
     name: 'delayed by 1 s',
-    async hurt({ faults }, ms, signal) {
-      await faults.set('delay=1000')
-      await wait(ms, signal).finally(() => faults.set(null))
+    async hurt(stack, ms, signal) {
+      await stack.delay(1000)
+      await wait(ms, signal).finally(() => stack.delay(0))
     },
   },
   {
@@ -55,10 +54,10 @@ export const phases: Phase<ChaosStack>[] = [
   },
   {
     name: 'returns garbage',
-    async hurt({ faults }, ms, signal) {
+    async hurt(stack, ms, signal) {
       let turn = 0
-      const next = () => faults.set(garbage[turn++ % garbage.length]!)
-      await repeatedly(ms, 100, signal, next).finally(() => faults.set(null))
+      const next = async () => void (await stack.spoil(turn++))
+      await repeatedly(ms, 100, signal, next).finally(() => stack.spoil(undefined))
     },
   },
 ]

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { startClientStack } from './client-stack.ts'
 import { type Figures, figuresOf, recoveredAt, type Span } from './figures.ts'
 import { startLoad } from './load.ts'
 import { objectPhases, startObjectsStack } from './objects-stack.ts'
@@ -7,11 +8,14 @@ import { config } from './policies.ts'
 import { startChaosStack } from './stack.ts'
 import { watchStall } from './stall.ts'
 
+export const STORES = ['redis', 'client', 'durable-objects'] as const
+export type ChaosStore = (typeof STORES)[number]
+
 export interface ChaosOptions {
   /** Duration of all rounds together, at least 20 s. A slow recovery makes it longer. */
   seconds: number
-  /** Defaults to Redis. */
-  inObjects?: boolean
+  /** What counts: Redis behind the Worker, Redis by the client of a Node server, or Durable Objects. Defaults to `redis`. */
+  store?: ChaosStore
   /** Requests per second. Defaults to 250. */
   rate?: number
   /** Receives a line at the start of each phase. */
@@ -37,10 +41,11 @@ const MIN_RECOVERY_WAIT_MS = 2400
 const MAX_RECOVERY_WAIT_MS = 10_000
 
 /** Runs a steady load through the whole stack while it injects faults into the store. Redis needs the built Worker (`buildStack`). */
-export const runChaos = ({ inObjects = false, ...options }: ChaosOptions): Promise<ChaosReport> =>
-  inObjects
-    ? runPhases(startObjectsStack, objectPhases, options)
-    : runPhases(startChaosStack, phases, options)
+export function runChaos({ store, ...options }: ChaosOptions): Promise<ChaosReport> {
+  if (store === 'durable-objects') return runPhases(startObjectsStack, objectPhases, options)
+  if (store === 'client') return runPhases(startClientStack, phases, options)
+  return runPhases(startChaosStack, phases, options)
+}
 
 /** What is under load. */
 interface Target {
@@ -58,7 +63,7 @@ async function runPhases<Stack extends Target>(
     rate = 250,
     log = () => {},
     signal = new AbortController().signal,
-  }: Omit<ChaosOptions, 'inObjects'>,
+  }: Omit<ChaosOptions, 'store'>,
 ): Promise<ChaosReport> {
   const rounds = Math.max(1, Math.round(seconds / ROUND))
   const phaseMs = (seconds * 1000) / (rounds * phases.length)

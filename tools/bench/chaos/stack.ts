@@ -3,20 +3,27 @@ import { fileURLToPath } from 'node:url'
 import { createClient } from 'redis'
 import { afterDeath, type RunningRedis, startBridge, startRedis } from 'sluice-upstash-bridge'
 import { startOrigin } from '../../../cli/dev/origin.ts'
-import { startFaults } from '../../../test/support/fault-proxy/index.ts'
+import { type FaultText, startFaults } from '../../../test/support/fault-proxy/index.ts'
 import { startWorker } from '../../worker.ts'
 import { config } from './policies.ts'
+
+const garbage: FaultText[] = [
+  'garbage',
+  'html=502',
+  'truncated',
+  'wrong-types=fraction',
+  'wrong-shape',
+  'json={}',
+  'html=200',
+  'redis-error',
+]
 
 /** The stack under load, and the faults that it can have. */
 export type ChaosStack = Awaited<ReturnType<typeof startChaosStack>>
 
 /** Starts the whole stack on free loopback ports: origin, Worker, fault proxy, bridge and Redis. */
 export async function startChaosStack() {
-  delete process.env.REDIS_URL // this Redis is killed, so always start a new one
-  let redis = await startRedis()
-  let pid = await pidOf(redis)
-  let killed = false
-  const port = Number(new URL(redis.url).port)
+  const redis = await startVictim()
   const bridge = await startBridge({ redis: redis.url, token: 'chaos' })
   const faults = await startFaults({ target: bridge.url })
   const origin = await startOrigin()
@@ -33,8 +40,30 @@ export async function startChaosStack() {
   )
 
   return {
+    ...redis,
     worker,
     faults,
+    delay: (ms: number) => faults.set(ms > 0 ? `delay=${ms}` : null),
+    spoil: (turn: number | undefined) =>
+      faults.set(turn === undefined ? null : garbage[turn % garbage.length]!),
+    async stop() {
+      await worker.stop()
+      await faults.close()
+      await Promise.all([bridge.close(), origin.close()])
+      await redis.stop()
+    },
+  }
+}
+
+/** Starts a Redis to kill and to suspend. */
+export async function startVictim() {
+  delete process.env.REDIS_URL // this Redis is killed, so always start a new one
+  let redis = await startRedis()
+  let pid = await pidOf(redis)
+  let killed = false
+  const { url } = redis
+  return {
+    url,
     /** Kills Redis, which loses its counters. */
     async kill() {
       killed = true
@@ -43,7 +72,7 @@ export async function startChaosStack() {
     },
     /** Starts an empty Redis on the same port. */
     async restart() {
-      redis = await startAgain(port)
+      redis = await startAgain(Number(new URL(url).port))
       pid = await pidOf(redis)
       killed = false
     },
@@ -67,9 +96,6 @@ export async function startChaosStack() {
       await ask(redis, (client) => client.sendCommand(['SCRIPT', 'FLUSH']))
     },
     async stop() {
-      await worker.stop()
-      await faults.close()
-      await Promise.all([bridge.close(), origin.close()])
       if (!killed) await redis.stop()
     },
   }
