@@ -13,10 +13,13 @@ export class Answered implements Decision {
   readonly remaining: number
   readonly resetAfterMs: number
 
-  /** @param limit the limit of a decision without the state of one */
-  constructor(decision: Decision, limit: () => number) {
+  /**
+   * @param limit the limit of a decision without the state of one
+   * @param states those of the limits that were counted. Defaults to those of the decision
+   */
+  constructor(decision: Decision, limit: () => number, states = decision.limits) {
     Object.assign(this, decision)
-    const binding = this.limits.reduce<LimitState | undefined>(
+    const binding = states.reduce<LimitState | undefined>(
       (one, other) => (one && binds(one, other) ? one : other),
       undefined,
     )

@@ -35,13 +35,16 @@ export interface LimitOptions extends LimitRuntime {
   signal?: AbortSignal | undefined
 }
 
-/** A decision, with the numbers of the limit that binds: of those that refuse the one with the longest wait, else the one with the least remaining. */
+/**
+ * A decision, with the numbers of the limit that binds: of those that refuse the one with the longest wait, else the one with the least
+ * remaining. With the fallback `local` they are those that the process has counted.
+ */
 export interface LimitDecision extends Decision {
   /** Size of the quota, in units. */
   limit: number
-  /** The largest cost that would be admitted now, in units. 0 if the store did not answer. */
+  /** The largest cost that would be admitted now, in units. 0 if nothing has counted: with the fallbacks `allow` and `deny`. */
   remaining: number
-  /** ms until the whole quota is available. 0 if it is, and if the store did not answer. */
+  /** ms until the whole quota is available. 0 if it is, and if nothing has counted. */
   resetAfterMs: number
   /**
    * Sets what the call has used in the end: returns the rest of the charge, or charges more, which is never refused. Slots of `concurrency`
@@ -217,14 +220,15 @@ class DecidedLimits extends Answered implements LimitDecision {
     engine: Engine,
     waitUntil: (promise: Promise<unknown>) => void,
   ) {
-    super(outcome.decision, () => Math.min(...matches.map(({ policy }) => policy.limit)))
+    const smallest = () => Math.min(...matches.map(({ policy }) => policy.limit))
+    super(outcome.decision, smallest, outcome.counted)
     this.#outcome = outcome
     this.#parts = parts
     this.#engine = engine
     this.#waitUntil = waitUntil
   }
 
-  /** The states of its limits, with those that `onStoreError` has answered. Absent without one. */
+  /** The states of its limits, with those that the process has counted. Absent if it has counted none. */
   get counted(): LimitState[] | undefined {
     return this.#outcome.counted
   }

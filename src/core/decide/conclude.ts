@@ -93,10 +93,13 @@ function answeredInPart(matches: Match[], states: StoreState[], at: number): Out
   const allowed = others.every((state) => state.allowed)
   const retryAfterMs = others.map((state) => state.retryAfterMs).reduce(longer, 0)
   const limits = allowed ? known.limits : known.limits.map(withoutTime)
+  // With `deny` the isolate counts nothing.
+  const isCounted = (_: unknown, index: number) =>
+    isAnswered(states[index]!) || (fallback === 'local' && states[index]!.fallback!.by === 'local')
   return {
     ...outcome,
     decision: { ...known, reason: 'store-error', allowed, fallback, retryAfterMs, limits },
-    counted: limitStates(matches, states),
+    counted: limitStates(matches.filter(isCounted), states.filter(isCounted)),
   }
 }
 

@@ -95,7 +95,7 @@ export interface Outcome {
   binding?: Match[]
   /** The part that decided without the store. Absent if the store decides. */
   decidedBy?: DecidedBy
-  /** The states of all limits, with those that `onStoreError` has answered. Set if there is one. */
+  /** The states of the limits that the store or the isolate has counted. Set if `onStoreError` has answered one. */
   counted?: LimitState[]
   /** The error of the store, if `onStoreError` has answered. */
   error?: StoreError

@@ -1,7 +1,12 @@
 /** `limits()`: limits by name and key, in a real Redis. */
 import { describe, expect, test, vi } from 'vitest'
 import { ConfigError, StoreError } from '../../../src/core/base/errors.ts'
-import { type LimitsOptions, type LimitTerms, limits } from '../../../src/limits/limits.ts'
+import {
+  type LimitDecision,
+  type LimitsOptions,
+  type LimitTerms,
+  limits,
+} from '../../../src/limits/limits.ts'
 import { useDatabase } from '../../support/database.ts'
 
 const { env } = useDatabase()
@@ -263,6 +268,33 @@ describe('Without the store', () => {
       seen.push(allowed)
     }
     expect(seen).toEqual(expected)
+  })
+
+  test('the numbers are those of the limits that the process counts, and of no other.', async () => {
+    vi.spyOn(console, 'log').mockImplementation(() => {})
+    const numbersOf = ({ limit, remaining, resetAfterMs, limits }: LimitDecision) => [
+      ...[limit, remaining, Math.ceil(resetAfterMs / 3_600_000), limits.length],
+    ]
+    const fixed = { ...hour, algorithm: 'fixed-window' } as const
+    const quota = fresh(
+      {
+        few: { ...fixed, limit: 2 },
+        many: { ...fixed, limit: 9 },
+        open: { ...fixed, limit: 1, onStoreError: 'allow' },
+        closed: { ...fixed, limit: 1, onStoreError: 'deny' },
+        seen: { ...fixed, limit: 1, mode: 'shadow' },
+      },
+      away,
+    )
+    const limit = (...names: ('few' | 'many' | 'open' | 'closed' | 'seen')[]) =>
+      quota.limit(names.map((name) => [name, 'ann'])).then(numbersOf)
+    expect(await limit('many', 'open', 'seen')).toEqual([9, 8, 1, 0])
+    expect(await limit('many', 'few')).toEqual([2, 1, 1, 0])
+    expect(await limit('many', 'few', 'closed')).toEqual([1, 0, 0, 0])
+    expect(await limit('few')).toEqual([2, 0, 1, 0])
+    expect(await limit('few')).toEqual([2, 0, 1, 0])
+    expect(await limit('open')).toEqual([1, 0, 0, 0])
+    expect(numbersOf(await quota.peek('many', 'ann'))).toEqual([9, 7, 1, 0])
   })
 
   test('a reset and a refund reject.', async () => {
