@@ -19,6 +19,7 @@ import { type LimitsConfig, limits, parseLimitsConfig } from '../../../src/limit
 import { RateLimit } from '../../../src/rpc.ts'
 import { durableObjects } from '../../../src/stores/durable-objects/index.ts'
 import { borrowRedis } from '../../support/borrow-redis.ts'
+import { useInstantDigests } from '../../support/instant-digests.ts'
 import { lawRuns, property } from '../../support/law.ts'
 import { memoryObjects } from '../../support/memory-objects.ts'
 import { type Connection, openConnection } from '../../support/redis-connection.ts'
@@ -54,7 +55,15 @@ const policies: ConfigOptions['policies'] = [
     penalty: { after: 2, within: '1m', ban: '5s', max: '1m' },
   },
 ]
-const names = policies.map(({ name }) => name)
+/** For at most 500 ms, as long as a call of the decision API waits by default. */
+const wait = '400ms'
+const waiting: ConfigOptions['policies'] = [
+  { ...terms, name: 'line', algorithm: 'token-bucket', limit: 60, burst: 4, wait },
+  { ...terms, name: 'window', algorithm: 'fixed-window', limit: 4, window: '300ms', wait },
+  { ...terms, name: 'log', algorithm: 'sliding-log', limit: 4, window: '300ms', wait },
+  { ...terms, name: 'slots', algorithm: 'concurrency', limit: 4 },
+  { ...terms, name: 'shadow', mode: 'shadow', limit: 2 },
+]
 
 const TOKEN = 'a-token-of-the-decision-api-for-tests'
 const start = 1_789_000_000_000
@@ -67,31 +76,60 @@ type Step = { afterMs: number } & (
   | { call: 'settle'; of: number; used: number }
 )
 
-const pair = fc.tuple(fc.constantFrom(...names), fc.constantFrom('ann', 'Ben', ''.padEnd(300, 'c')))
-const units = fc.nat({ max: 4 })
-const step: fc.Arbitrary<Step> = fc
-  .tuple(
-    fc.constantFrom(0, 0, 1, 700, 3_000, 11_000),
-    fc.oneof(
-      {
-        weight: 5,
-        arbitrary: fc.record({
-          call: fc.constantFrom('limit', 'limit', 'peek'),
-          pairs: fc.uniqueArray(pair, { minLength: 1, maxLength: 3, selector: String }),
-          cost: fc.option(units, { nil: undefined }),
-        }),
-      },
-      fc.record({
-        call: fc.constant('refund'),
-        pair,
-        cost: units,
-        of: fc.nat({ max: 9 }),
-      }),
-      fc.record({ call: fc.constant('reset'), pair }),
-      fc.record({ call: fc.constant('settle'), of: fc.nat({ max: 9 }), used: units }),
-    ),
+interface Shape {
+  /** The pauses between steps, ms. */
+  pauses: number[]
+  keys: string[]
+  /** The first steps of each schedule. */
+  first: Step[]
+}
+
+const usual: Shape = {
+  pauses: [0, 0, 1, 700, 3_000, 11_000],
+  keys: ['ann', 'Ben', ''.padEnd(300, 'c')],
+  first: [],
+}
+
+/** Calls of one key, of which the fifth waits. */
+const crowd: Shape = {
+  pauses: [0, 0, 0, 1, 90, 700],
+  keys: ['ann'],
+  first: Array(5).fill({ afterMs: 0, call: 'limit', pairs: [['line', 'ann']], cost: 1 }),
+}
+
+const stepOf = (
+  policies: ConfigOptions['policies'],
+  { pauses, keys }: Shape,
+): fc.Arbitrary<Step> => {
+  const pair = fc.tuple(
+    fc.constantFrom(...policies.map(({ name }) => name)),
+    fc.constantFrom(...keys),
   )
-  .map(([afterMs, call]) => ({ afterMs, ...call }) as Step)
+  const units = fc.nat({ max: 4 })
+  return fc
+    .tuple(
+      fc.constantFrom(...pauses),
+      fc.oneof(
+        {
+          weight: 5,
+          arbitrary: fc.record({
+            call: fc.constantFrom('limit', 'limit', 'peek'),
+            pairs: fc.uniqueArray(pair, { minLength: 1, maxLength: 3, selector: String }),
+            cost: fc.option(units, { nil: undefined }),
+          }),
+        },
+        fc.record({
+          call: fc.constant('refund'),
+          pair,
+          cost: units,
+          of: fc.nat({ max: 9 }),
+        }),
+        fc.record({ call: fc.constant('reset'), pair }),
+        fc.record({ call: fc.constant('settle'), of: fc.nat({ max: 9 }), used: units }),
+      ),
+    )
+    .map(([afterMs, call]) => ({ afterMs, ...call }) as Step)
+}
 
 /** A carrier: the calls of `Limits`, and how a decision is settled. */
 interface Carrier extends Pick<Limits, 'refund' | 'reset'> {
@@ -203,39 +241,68 @@ const byModule: Make = (config, env) => {
   return ofLimits(builtLimits(built(own)), env)
 }
 
+/** How the time passes between the steps of a schedule, and while one of them runs. */
+interface Time {
+  pass(ms: number): unknown
+  during<T>(call: Promise<T>): Promise<T>
+}
+
+/** Time that stands still in a call. */
+const still: Time = { pass: (ms) => vi.setSystemTime(Date.now() + ms), during: (call) => call }
+
+/** Time that goes on when nothing else is left to do. */
+const flowing: Time = {
+  pass: (ms) => vi.advanceTimersByTimeAsync(ms),
+  async during(call) {
+    let isDone = false
+    const done = () => {
+      isDone = true
+    }
+    call.then(done, done)
+    for (;;) {
+      for (let turn = 0; turn < 10 && !isDone; turn++) await new Promise(setImmediate)
+      if (isDone) return call
+      await vi.advanceTimersToNextTimerAsync()
+    }
+  },
+}
+
 /** All that the steps have answered, without the random ids of slots. */
-async function run(carrier: Carrier, steps: Step[]): Promise<unknown[]> {
+async function run(carrier: Carrier, steps: Step[], time: Time): Promise<unknown[]> {
+  vi.setSystemTime(start)
   const taken: { decision: Decision; pairs: Pairs }[] = []
   const settled = new Set<unknown>()
   const answers: unknown[] = []
-  let now = start
   for (const one of steps) {
-    now += one.afterMs
-    vi.setSystemTime(now)
+    await time.pass(one.afterMs)
     if (one.call === 'limit' || one.call === 'peek') {
-      const decision = await carrier.decide(one.call, one.pairs, one.cost)
+      const before = Date.now()
+      const decision = await time.during(carrier.decide(one.call, one.pairs, one.cost))
+      const waitedMs = Date.now() - before
+      if (waitedMs > 0) waits += 1
       if (one.call === 'limit') taken.push({ decision, pairs: one.pairs })
       // Only a door in process and the client add the numbers of the limit that binds.
       const { limit: _, remaining, resetAfterMs, ...rest } = data(decision) as LimitDecision
-      answers.push({ ...rest, ...(rest.slot && { slot: 'random' }) })
+      answers.push({ ...rest, waitedMs, ...(rest.slot && { slot: 'random' }) })
     } else if (one.call === 'refund') {
       const { decision } = taken[one.of] ?? {}
       const { decidedAt, slot } = decision ?? {}
       const options = { cost: one.cost, decidedAt, ...(slot && { slot }) }
-      answers.push(data(await carrier.refund(...one.pair, options)))
+      answers.push(data(await time.during(carrier.refund(...one.pair, options))))
     } else if (one.call === 'reset') {
-      answers.push(data(await carrier.reset(...one.pair)))
+      answers.push(data(await time.during(carrier.reset(...one.pair))))
     } else if (one.call === 'settle') {
       const charge = taken[one.of]
       if (!charge?.decision.allowed || settled.has(charge)) continue
       settled.add(charge)
-      await carrier.settle(charge.decision, charge.pairs, one.used)
+      await time.during(carrier.settle(charge.decision, charge.pairs, one.used))
     }
   }
   return answers
 }
 
 let runs = 0
+let waits = 0
 const ID = /[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/g
 
 /** States the law for a store. `open` makes the environment of one carrier, and reads its records. */
@@ -243,34 +310,38 @@ function lawOn(
   options: ConfigOptions,
   open: (namespace: string) => { env: object; records: () => Promise<unknown> },
 ) {
-  const claim = 'The same schedule gives the same decisions and the same records'
-  lawOf(`${claim} by each carrier.`, carriers, options, open)
-  lawOf(`${claim} by limits that are built and not built.`, { byTerms, byModule }, options, open)
+  lawOf(`${SAME} by each carrier.`, carriers, options, open)
+  lawOf(`${SAME} by limits that are built and not built.`, { byTerms, byModule }, options, open)
 }
+
+const SAME = 'The same schedule gives the same decisions and the same records'
 
 function lawOf(
   claim: string,
   carriers: Record<string, Make>,
   options: ConfigOptions,
   open: Parameters<typeof lawOn>[1],
+  time = still,
+  shape = usual,
 ) {
   property(
     claim,
-    fc.array(step, { minLength: 4, maxLength: 12 }),
-    async (steps) => {
+    fc.array(stepOf(options.policies, shape), { minLength: 4, maxLength: 12 }),
+    async (drawn) => {
       runs += 1
+      const steps = [...shape.first, ...drawn]
       const results: unknown[] = []
       for (const [name, make] of Object.entries(carriers)) {
         const namespace = `carrier-${runs}-${name.toLowerCase()}`
         const { env, records } = open(namespace)
         const tokens = { SLUICE_API_TOKEN: TOKEN, SLUICE_OPERATE_TOKEN: TOKEN }
-        const config = { ...options, namespace, clientAddress: 'socket', deadline: '20s', policies }
+        const config = { ...options, namespace, clientAddress: 'socket', deadline: '20s' }
         const carrier = make(config as ConfigOptions, {
           ...env,
           ...tokens,
           SLUICE_SECRET: 'secret',
         })
-        results.push({ answers: await run(carrier, steps), records: await records() })
+        results.push({ answers: await run(carrier, steps, time), records: await records() })
       }
       for (const other of results.slice(1)) expect(other).toEqual(results[0])
     },
@@ -329,7 +400,7 @@ describe('On Redis', () => {
     await redis?.stop()
   })
 
-  lawOn({ policies: [] }, (namespace) => ({
+  lawOn({ policies }, (namespace) => ({
     env: { UPSTASH_REDIS_REST_URL: bridge.url, UPSTASH_REDIS_REST_TOKEN: bridge.token },
     async records() {
       const all: Record<string, unknown> = {}
@@ -350,24 +421,46 @@ describe('On Redis', () => {
   }))
 })
 
+/** Objects of one namespace in this process. */
+function objectsOf(namespace: string) {
+  const { objects, at } = memoryObjects()
+  const named = new Set<string>()
+  const idFromName = (name: string) => {
+    named.add(name)
+    return objects.idFromName(name)
+  }
+  const recording = { ...objects, idFromName, jurisdiction: () => recording }
+  return {
+    env: { SLUICE_SUBJECT: recording },
+    records: async () =>
+      [...named]
+        .sort()
+        .map((name) => [
+          name.replace(namespace, ''),
+          JSON.stringify([...at(name).rows]).replace(ID, 'id'),
+        ]),
+  }
+}
+
 describe('On Durable Objects', () => {
-  lawOn({ policies: [], store: durableObjects() }, (namespace) => {
-    const { objects, at } = memoryObjects()
-    const named = new Set<string>()
-    const idFromName = (name: string) => {
-      named.add(name)
-      return objects.idFromName(name)
-    }
-    const recording = { ...objects, idFromName, jurisdiction: () => recording }
-    return {
-      env: { SLUICE_SUBJECT: recording },
-      records: async () =>
-        [...named]
-          .sort()
-          .map((name) => [
-            name.replace(namespace, ''),
-            JSON.stringify([...at(name).rows]).replace(ID, 'id'),
-          ]),
-    }
+  lawOn({ policies, store: durableObjects() }, objectsOf)
+})
+
+describe('On Durable Objects, with limits that let calls wait', () => {
+  useInstantDigests()
+  beforeAll(() => {
+    vi.useFakeTimers({ now: start, toFake: ['Date', 'setTimeout', 'clearTimeout'] })
   })
+
+  afterAll(() => expect(waits).toBeGreaterThan(0))
+
+  const options = { policies: waiting, store: durableObjects() }
+  lawOf(
+    `${SAME} by each carrier, after the same waits.`,
+    carriers,
+    options,
+    objectsOf,
+    flowing,
+    crowd,
+  )
 })
