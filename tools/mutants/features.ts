@@ -175,6 +175,7 @@ const allowance = mutantsOf('src/features/bodies/allowance.ts', 'test/unit/featu
 const json = mutantsOf('src/features/bodies/json.ts', 'test/unit/features/bodies')
 const jsonFlaw = mutantsOf('src/core/base/json-flaw.ts', 'test/unit/features/bodies')
 const refusalWriter = mutantsOf('src/features/refusals/stages.ts', 'test/unit/hosts')
+const refusalText = mutantsOf('src/features/refusals/stages.ts', 'test/unit/core/respond')
 const jitterMutant = mutantsOf('src/features/jitter/index.ts', 'test/unit/features/jitter')
 const quotaEndpoint = mutantsOf('src/features/quota/index.ts', 'test/unit/features/quota')
 const quotaCaller = mutantsOf('src/features/quota/caller.ts', 'test/unit/features/quota')
@@ -208,6 +209,12 @@ const bodiesMutants: Mutant[] = [
     'error?.isAnswer === false && ',
     'false && ',
     'refusals-by-protocol',
+  ),
+  refusalText(
+    'a text without a value of a placeholder is sent',
+    'isComplete ? text : undefined',
+    'text',
+    'refusal',
   ),
   jitterMutant(
     'waits are rounded down',
