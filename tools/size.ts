@@ -25,6 +25,10 @@ const readme = new URL('../README.md', import.meta.url)
 /** The bundles that README.md names, and its words for them. */
 const shown = new Map([
   ['sluice/limits', '`limits`'],
+  [
+    'limits of sluice/built/limits',
+    '`limits` [built](docs/guides/limit-anything.md#build-the-limits)',
+  ],
   ['rateLimiter of sluice', 'the middleware'],
   ['createGateway of sluice', 'the gateway'],
   [

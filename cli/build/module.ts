@@ -137,8 +137,7 @@ export default built({
       : `names: ${JSON.stringify(names)},
   `
   }config: ${text},
-  features: [${needed.join(', ')}],
-  ${fits ? `fits: ${JSON.stringify(fits)},` : ''}${isLive ? "\n  live: { options, load: () => import('sluice/built/parser') }," : ''}
+  features: [${needed.join(', ')}],${fits ? `\n  fits: ${JSON.stringify(fits)},` : ''}${isLive ? "\n  live: { options, load: () => import('sluice/built/parser') }," : ''}
   compared: ${readsOptions ? comparison : `${IN_DEVELOPMENT} && ${comparison}`},
 })
 `

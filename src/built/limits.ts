@@ -6,16 +6,7 @@ import { engineOf, namedLimits } from '../limits/named.ts'
 import { type Compared, comparing, namedFeatures } from './compared.ts'
 
 /** @internal */
-export {
-  bans,
-  concurrency,
-  denialCache,
-  leases,
-  local,
-  overrides,
-  slidingLog,
-  turns,
-} from '../features/compile.ts'
+export * from '../features/compile.ts'
 /** @internal */
 export { compared } from './compared.ts'
 

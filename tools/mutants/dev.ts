@@ -22,6 +22,7 @@ const replay = mutantsOf('cli/replay.ts', 'test/cli')
 const explain = mutantsOf('cli/explain/explain.ts', 'test/cli')
 const explainCli = mutantsOf('cli/explain/cli.ts', 'test/cli')
 const why = mutantsOf('cli/explain/why.ts', 'test/cli')
+const host = mutantsOf('cli/project/hosts.ts', 'test/cli')
 const checkRun = mutantsOf('cli/check/run.ts', 'test/cli')
 const shield = mutantsOf('cli/check/shield.ts', 'test/cli')
 const policies = mutantsOf('cli/check/policies.ts', 'test/cli')
@@ -261,9 +262,21 @@ export const devMutants: Mutant[] = [
   ),
   checkRun(
     'a check that fails lets the command succeed',
-    'if (problem) failed += 1',
-    'if (problem) failed += 0',
+    '!== UNREAD) failed += 1',
+    '!== UNREAD) failed += 0',
     'check',
+  ),
+  host(
+    'takes a module of sluice build for an app',
+    'if (from && resolve(dirname(path), from) === file) modules.add(path)',
+    'if (false) modules.add(path)',
+    'hosts',
+  ),
+  host(
+    'judges limits by name and key as a gateway',
+    'Object(limits) === limits && policies === undefined',
+    'false',
+    'hosts',
   ),
   shield(
     'a shield with another limit than its binding passes',

@@ -66,7 +66,12 @@ export const storeMutants: Mutant[] = [
     '',
     'redis',
   ),
-  ownClient('leaves a call that hangs in the queue of a client', '      abort()\n', '', 'redis'),
+  ownClient(
+    'leaves a call that hangs in the queue of a client',
+    'for (const listener of this.#listeners.splice(0)) listener()',
+    'this.#listeners.splice(0)',
+    'redis',
+  ),
   ownClient('sends the flag of Upstash', ".replace(/^#!lua [^\\n]*\\n/, '')", '', 'redis'),
   reply(
     'accepts a time above 2^53',
