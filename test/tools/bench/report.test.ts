@@ -1,4 +1,6 @@
+import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
+import { neededBy } from '../../../cli/build/module.ts'
 import { warningOf } from '../../../tools/bench/stack/report/about.ts'
 import { panelsOf } from '../../../tools/bench/stack/report/panels.ts'
 import { reportOf } from '../../../tools/bench/stack/report/report.ts'
@@ -227,4 +229,15 @@ test('Each workload names existing variants, and the settings of each variant ar
   expect(
     variants['ours-one'].settings([1, 2].map((limit) => ({ limit, windowMs: 1000 }))),
   ).toMatchObject({ policies: [{ limit: 1 }] })
+})
+
+test('The Worker of each variant has the features that its built settings need.', async () => {
+  const folder = new URL('../../../tools/bench/stack/workers/', import.meta.url)
+  const textOf = (name: string) => readFile(new URL(`${name}.ts`, folder), 'utf8')
+  for (const { name, worker, build, settings } of Object.values(variants)) {
+    const own = await textOf(worker)
+    const text = own.includes('./limited.ts') ? own + (await textOf('limited')) : own
+    const needed = build ? neededBy(build(settings([{ limit: 1, windowMs: 1000 }]))) : []
+    for (const one of needed) expect(text, `${name}: ${one}`).toMatch(new RegExp(`\\b${one}\\b`))
+  }
 })

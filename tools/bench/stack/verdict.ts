@@ -88,11 +88,11 @@ const size =
     return found && [found[of]]
   }
 
-/** Beside the Workers of the peers, which have the limiter only. */
+/** @param peers what it stands beside. Defaults to the Workers of the peers, which have the limiter only */
 const whole =
-  (of: keyof Wholes): Values =>
+  (of: keyof Wholes, peers: 'library' | 'worker' = 'worker'): Values =>
   (results, limiter) =>
-    limiter === 'sluice' ? results.wholes && [results.wholes[of]] : size('worker')(results, limiter)
+    limiter === 'sluice' ? results.wholes && [results.wholes[of]] : size(peers)(results, limiter)
 
 const coldStart =
   (ids?: Partial<typeof variantOf>): Values =>
@@ -229,6 +229,13 @@ export const rows: Row[] = [
     unit: 'KiB',
     values: size('library'),
     most: 28,
+    why: 'The library contains keys, lists, costs, shadow policies, the fallback, the breaker and batching.',
+  },
+  {
+    what: 'The same, where `onStoreError` counts nothing locally',
+    unit: 'KiB',
+    values: whole('withoutLocal', 'library'),
+    most: 26,
     why: 'The library contains keys, lists, costs, shadow policies, the fallback, the breaker and batching.',
   },
   {

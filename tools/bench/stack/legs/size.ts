@@ -21,12 +21,14 @@ export interface Size {
   worker: number
 }
 
-/** Whole Workers with a gateway. */
+/** Code of which there is no variant. */
 export interface Wholes {
-  /** That of this repository. */
+  /** The Worker of this repository. */
   own: number
-  /** That of `sluice init`. */
+  /** The Worker of `sluice init`. */
   ofInit: number
+  /** The library, for a configuration that counts nothing locally. */
+  withoutLocal: number
 }
 
 const src = (file: string) =>
@@ -36,7 +38,7 @@ const contenders: { id: VariantId; name: string; code: string }[] = [
   {
     id: 'ours',
     name: 'Sluice',
-    code: `export { built, rateLimiter } from ${src('built/built.ts')}`,
+    code: `export { built, denialCache, local, rateLimiter } from ${src('built/built.ts')}`,
   },
   {
     id: 'ours-unbuilt',
@@ -46,7 +48,7 @@ const contenders: { id: VariantId; name: string; code: string }[] = [
   {
     id: 'ours-limits',
     name: 'Sluice, limits by name and key',
-    code: `export { built, limits } from ${src('built/limits.ts')}`,
+    code: `export { built, denialCache, limits, local } from ${src('built/limits.ts')}`,
   },
   {
     id: 'ours-limits-unbuilt',
@@ -87,6 +89,10 @@ export async function measureSizes(workers: Workers): Promise<Size[]> {
 export const measureWholes = async (): Promise<Wholes> => ({
   own: gzipSync((await bundleOf()).code).length / KIB,
   ofInit: gzipSync(await workerOfInit()).length / KIB,
+  withoutLocal:
+    (await libraryBytes(
+      `export { built, denialCache, rateLimiter } from ${src('built/built.ts')}`,
+    )) / KIB,
 })
 
 /** The Worker that `sluice init` writes, built and bundled as for a deployment. */

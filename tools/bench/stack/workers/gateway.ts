@@ -1,5 +1,5 @@
 /** The whole Worker in front of an origin. */
-import { built, createGateway, shield } from '../../../../src/built/built.ts'
+import { built, createGateway, denialCache, shield } from '../../../../src/built/built.ts'
 import type { WorkerEnv } from '../variants.ts'
 
 let gateway: ReturnType<typeof createGateway> | undefined
@@ -7,7 +7,7 @@ let gateway: ReturnType<typeof createGateway> | undefined
 export default {
   fetch(request: Request, env: WorkerEnv, context: never) {
     gateway ??= createGateway(
-      built({ config: JSON.parse(env.settings), features: [shield], fits: [] }),
+      built({ config: JSON.parse(env.settings), features: [denialCache, shield], fits: [] }),
     )
     return gateway.fetch(request, env, context)
   },

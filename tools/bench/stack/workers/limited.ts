@@ -1,5 +1,5 @@
 import { Hono } from 'hono/tiny'
-import { type Built, built, rateLimiter } from '../../../../src/built/built.ts'
+import { type Built, built, denialCache, local, rateLimiter } from '../../../../src/built/built.ts'
 import type { WorkerEnv } from '../variants.ts'
 
 type Config = Built['config']
@@ -7,12 +7,14 @@ type Config = Built['config']
 /**
  * Makes a Worker with the middleware in a Hono app whose handler does nothing.
  * @param configure adds to the built settings of the variant
- * @param features those that the settings need. Defaults to none
+ * @param more features that the settings need besides those of most variants. Defaults to none
  */
 export function limited(
   configure: (settings: Config) => Config = (settings) => settings,
-  features: Built['features'] = [],
+  more: Built['features'] = [],
 ) {
+  const features = [denialCache, local, ...more]
+
   function create(settings: string) {
     const app = new Hono()
     const config = configure(JSON.parse(settings))
