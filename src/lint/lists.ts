@@ -28,6 +28,10 @@ export const namesIn = (condition: Condition): string =>
     .map(({ name }) => name)
     .join(', ')
 
+/** A preflight has no effect on the origin (CORS protocol of the Fetch standard). */
+export const isPreflight = ({ method }: Condition): boolean =>
+  method?.every((one) => one === 'OPTIONS') ?? false
+
 const isSecret = ({ values }: ReturnType<typeof chosenIn>[number]) =>
   values?.every((text) => text.length >= MIN_SECRET && !/^\*|\*$/.test(text)) ?? false
 
@@ -44,9 +48,7 @@ export const isBeyondClient = ({ ip, jwt, apiKey }: Condition): boolean =>
 
 export const spoofableList: ListRule = (entry) => {
   const { list, condition, at } = entry
-  // A preflight has no effect on the origin (CORS protocol of the Fetch standard).
-  const preflights = condition.method?.every((method) => method === 'OPTIONS')
-  if (list === 'deny' || isBeyondClient(condition) || preflights) return []
+  if (list === 'deny' || isBeyondClient(condition) || isPreflight(condition)) return []
   const found = (where: string, verb: string, condition: Condition): Found => ({
     code: 'spoofable-list',
     path: `${at}${where}.${condition.header ? 'header' : 'query'}`,

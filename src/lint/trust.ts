@@ -6,7 +6,7 @@ import type { KeyPart } from '../core/config/schema/key.ts'
 import { labelOf } from '../core/program/key.ts'
 import { alwaysBeside } from './covers.ts'
 import { type Found, type ListRule, type PolicyRule, partsOf, titleOf } from './facts.ts'
-import { isBeyondClient, isGuessable, namesIn } from './lists.ts'
+import { isBeyondClient, isGuessable, isPreflight, namesIn } from './lists.ts'
 
 /** Prefix length of a client's IPv6 network. The client can choose the other 64 bits of its address. */
 const CLIENT_BITS = 64
@@ -75,12 +75,10 @@ export const spoofableKey: PolicyRule = (policy, at, { config }) => {
     )
 }
 
-/** Finds policies that a client evades with a header or a parameter that it invents. A preflight has no effect on the origin. */
+/** Finds policies that a client evades with a header or a parameter that it invents. */
 export const spoofableMatch: PolicyRule = ({ name, match, cost }, at) => {
   const isInvented = (condition: Condition) =>
-    isGuessable(condition) &&
-    !isBeyondClient(condition) &&
-    !condition.method?.every((method) => method === 'OPTIONS')
+    isGuessable(condition) && !isBeyondClient(condition) && !isPreflight(condition)
   const found = (condition: Condition, path: string, effect: string): Found => ({
     code: 'spoofable-match',
     path: `${path}.${condition.header ? 'header' : 'query'}`,

@@ -539,8 +539,8 @@ const lintMutants: Mutant[] = [
   lint('lists')('a secret of 16 characters is short', '>= MIN_SECRET', '> MIN_SECRET', 'lists'),
   lint('lists')(
     'one OPTIONS makes a preflight',
-    'condition.method?.every',
-    'condition.method?.some',
+    'method?.every',
+    'method?.some',
     'lists',
   ),
 ]

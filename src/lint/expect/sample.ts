@@ -46,16 +46,9 @@ export function viewOf(
   const { method, host, path, header, query, ip, country, asn, ja4, score, bot, parts } = sample
   const parameters = new URLSearchParams(query).toString()
   const url = `https://${host}${path}${parameters && `?${parameters}`}`
-  const cf = {
-    ...(country && { country }),
-    ...(asn && { asn }),
-    botManagement: {
-      ...(ja4 && { ja4 }),
-      ...(score && { score }),
-      ...(bot !== undefined && { verifiedBot: bot !== '' }),
-    },
-    ...(bot && { verifiedBotCategory: bot }),
-  }
+  const verifiedBot = bot === undefined ? undefined : bot !== ''
+  const botManagement = { ja4, score, verifiedBot }
+  const cf = { country, asn, botManagement, verifiedBotCategory: bot }
   const headers = { ...header, 'cf-connecting-ip': ip }
   const request = Object.assign(new Request(url, { method, headers }), { cf })
   const has = (label: string) => parts.some((one) => one.split(':')[0] === label)
