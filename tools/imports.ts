@@ -74,6 +74,10 @@ const rooms: Record<string, Room> = {
       ...core('base', 'config', 'connection', 'fallback', 'parts', 'program'),
       ...core('decide', 'respond'),
       'features',
+      // Those of the terms that a limit may have.
+      ...['bans', 'concurrency', 'leases', 'overrides', 'sliding-log', 'turns'].map(
+        (name) => `features/${name}`,
+      ),
     ],
     packages: ['valibot'],
   },
@@ -201,7 +205,9 @@ const rooms: Record<string, Room> = {
       ...core('base', 'config', 'connection', 'request', 'program', 'decide'),
       'features',
       'hosts/app',
-      'features',
+      'features/concurrency',
+      'features/plans',
+      'features/sliding-log',
       // Calls wait in lines, a cooldown is a ban, and a lower limit of the other side is one of an operator.
       'features/turns',
       'features/bans',

@@ -1,8 +1,13 @@
 /** Limits by name and key, for code that has no request: a job, a tool call, a server action, a message of a WebSocket. */
 import type { Config } from '../core/config/parse.ts'
 import type { Feature } from '../core/feature.ts'
+import { declaration as bans } from '../features/bans/declaration.ts'
 import * as stages from '../features/compile.ts'
-import * as declarations from '../features/declarations.ts'
+import { declaration as concurrency } from '../features/concurrency/declaration.ts'
+import { declaration as leases } from '../features/leases/declaration.ts'
+import { fields as overrides } from '../features/overrides/fields.ts'
+import { declaration as slidingLog } from '../features/sliding-log/declaration.ts'
+import { declaration as turns } from '../features/turns/declaration.ts'
 import type { Limits } from './door.ts'
 import { engineOf, namedLimits } from './named.ts'
 import { type LimitsConfig, type LimitsOptions, type LimitTerms, parseLimits } from './terms.ts'
@@ -20,13 +25,14 @@ export type {
 
 export type { LimitsConfig, LimitsOptions, LimitTerms } from './terms.ts'
 
+// Not by the list of declarations: a bundler would keep the schemas of all.
 const byDefault: readonly Feature[] = [
-  { ...declarations.bans, compile: stages.bans },
-  { ...declarations.concurrency, compile: stages.concurrency },
-  { ...declarations.leases, compile: stages.leases },
-  { ...declarations.overrides, compile: stages.overrides },
-  { ...declarations.slidingLog, compile: stages.slidingLog },
-  { ...declarations.turns, compile: stages.turns },
+  { ...bans, compile: stages.bans },
+  { ...concurrency, compile: stages.concurrency },
+  { ...leases, compile: stages.leases },
+  { name: 'overrides', fields: overrides, compile: stages.overrides },
+  { ...slidingLog, compile: stages.slidingLog },
+  { ...turns, compile: stages.turns },
   { name: 'denialCache', compile: stages.denialCache },
   { name: 'local', compile: stages.local },
 ]

@@ -9,9 +9,11 @@ import { operations } from '../core/decide/operate.ts'
 import type { Feature } from '../core/feature.ts'
 import { penalties } from '../features/bans/stages.ts'
 import * as stages from '../features/compile.ts'
+import { declaration as concurrency } from '../features/concurrency/declaration.ts'
 import { coreParts } from '../features/core-parts.ts'
-import * as declarations from '../features/declarations.ts'
 import { limitsOfOperators } from '../features/overrides/stages.ts'
+import { declaration as plans } from '../features/plans/declaration.ts'
+import { declaration as slidingLog } from '../features/sliding-log/declaration.ts'
 import { createRoom } from '../features/turns/room.ts'
 import { lines } from '../features/turns/stages.ts'
 import { createWaiting } from '../features/turns/wait.ts'
@@ -38,9 +40,9 @@ const fixed = <T>(value: T) =>
 /** The features that each limiter of calls has: its limits wait, and the other side may lower them. */
 const featuresOf = ({ wait, maxWaiting }: { wait: number; maxWaiting: number }): Feature[] => [
   ...coreParts(),
-  { ...declarations.concurrency, compile: stages.concurrency },
-  { ...declarations.plans, compile: stages.plans },
-  { ...declarations.slidingLog, compile: stages.slidingLog },
+  { ...concurrency, compile: stages.concurrency },
+  { ...plans, compile: stages.plans },
+  { ...slidingLog, compile: stages.slidingLog },
   {
     name: 'turns',
     fields: ({ algorithm }) => ({

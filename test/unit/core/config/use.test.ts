@@ -5,6 +5,7 @@ import type { PolicyOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { operations } from '../../../../src/core/decide/operate.ts'
 import { bodies } from '../../../../src/features/bodies/index.ts'
+import { coreParts } from '../../../../src/features/core-parts.ts'
 import { defaultFields, defaults } from '../../../../src/features/defaults.ts'
 import { jwt } from '../../../../src/features/jwt/index.ts'
 import { turns } from '../../../../src/features/turns/index.ts'
@@ -86,7 +87,10 @@ describe('A field of a feature without parameters works when it is written', () 
 
   test('These are all features that hosts have by default.', () => {
     expect(Object.keys(written)).toEqual(defaultFields.map(({ name }) => name))
-    expect(defaults().map(({ name }) => name)).toEqual(Object.keys(written))
+    expect(defaults().map(({ name }) => name)).toEqual([
+      ...Object.keys(written),
+      ...coreParts().map(({ name }) => name),
+    ])
   })
 
   test.each(Object.entries(written))('%s', (_, [policy, rest = {}, cannot]) => {
@@ -113,9 +117,11 @@ describe('A field of a feature without parameters works when it is written', () 
   })
 
   test('Without its field it has no stage.', () => {
-    const { stages } = createAppLimiter({ policies: [valid] })
+    const { config, stages } = createAppLimiter({ policies: [valid] })
+    for (const { name, compile } of defaults().filter(({ name }) => name in written))
+      expect([name, compile({ config, log: () => {} })]).toEqual([name, {}])
     // The calls of the door are always there: they reset and refund.
-    expect(stages).toEqual({ endpoints: [], lua: [operations] })
+    expect(stages).toMatchObject({ endpoints: [], lua: [operations] })
   })
 })
 
