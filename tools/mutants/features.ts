@@ -537,12 +537,7 @@ const lintMutants: Mutant[] = [
   lint('trust')('a login that only reads fails open', 'readsOnly || ', '', 'trust'),
   lint('reserve')('the last unit is not enough', 'left >= cheapest', 'left > cheapest', 'reserve'),
   lint('lists')('a secret of 16 characters is short', '>= MIN_SECRET', '> MIN_SECRET', 'lists'),
-  lint('lists')(
-    'one OPTIONS makes a preflight',
-    'method?.every',
-    'method?.some',
-    'lists',
-  ),
+  lint('lists')('one OPTIONS makes a preflight', 'method?.every', 'method?.some', 'lists'),
 ]
 
 const api = (file: string) => mutantsOf(`src/api/${file}.ts`, 'test/unit/api')
