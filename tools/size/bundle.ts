@@ -37,9 +37,9 @@ async function bundleWorker(): Promise<Script> {
   }
 }
 
-type Entry = Pick<SizeLimit, 'exports' | 'node'> & { file: string }
+type Entry = Pick<SizeLimit, 'exports' | 'node' | 'parts'> & { file: string }
 
-async function bundleEntry({ file, exports, node }: Entry): Promise<Script> {
+async function bundleEntry({ file, exports, node, parts }: Entry): Promise<Script> {
   const bundle = await rolldown({
     input: exports ? 'entry' : dist + file,
     external: [/^node:/, /^hono/, /\/dist\/shared\/hono\.js$/, tools],
@@ -50,7 +50,10 @@ async function bundleEntry({ file, exports, node }: Entry): Promise<Script> {
         name: 'entry',
         resolveId: (id) => (id === 'entry' ? '\0entry' : undefined),
         async load(id) {
-          if (id === '\0entry') return `export { ${exports} } from '${dist}${file}'`
+          if (id === '\0entry') {
+            const own = `export { ${exports} } from '${dist}${file}'\n`
+            return parts ? `${own}export { ${parts} } from '${dist}built.js'` : own
+          }
           if (!existsSync(`${id}.map`)) return
           // The source map names the modules from which the package was built.
           return { code: await readFile(id, 'utf8'), map: await readFile(`${id}.map`, 'utf8') }

@@ -5,6 +5,8 @@ export interface SizeLimit {
   file?: string
   /** Defaults to all exports. */
   exports?: string
+  /** The parts that a module of one policy imports from `sluice/built` besides. Defaults to none. */
+  parts?: string
   /** Runs in Node only. Defaults to false: a Worker. */
   node?: boolean
   maxKiB: number
@@ -43,8 +45,20 @@ export const entryLimits: SizeLimit[] = [
     exports: 'createGateway, built, denialCache, local',
     maxKiB: 52.9,
   },
-  { name: 'sluice/built/node', file: 'built/node.js', exports: 'rateLimiter', maxKiB: 41.2 },
-  { name: 'sluice/built/next', file: 'built/next.js', maxKiB: 37.5 },
+  {
+    name: 'sluice/built/node',
+    file: 'built/node.js',
+    exports: 'rateLimiter',
+    parts: 'denialCache, local',
+    maxKiB: 37.2,
+  },
+  {
+    name: 'sluice/built/next',
+    file: 'built/next.js',
+    exports: 'rateLimitProxy',
+    parts: 'denialCache, local',
+    maxKiB: 33.5,
+  },
   {
     name: 'limits of sluice/built/limits',
     file: 'built/limits.js',

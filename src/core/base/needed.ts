@@ -3,6 +3,6 @@
  * @throws {Error} without it
  */
 export function needed<Part>(part: Part | undefined, name: string): Part {
-  if (part !== undefined) return part
-  throw new Error(`The configuration needs ${name}, which its module lacks. Run: npx sluice build`)
+  if (part) return part
+  throw new Error(`The module lacks ${name}. Run: npx sluice build`)
 }

@@ -69,7 +69,7 @@ export interface Engine {
 
 /** True if an isolate may count by itself. A live document may have any policy. */
 export const countsLocally = ({ api, live, policies, unconfigured }: Config): boolean =>
-  live !== undefined ||
+  Boolean(live) ||
   unconfigured === 'local' ||
   [...policies, api?.callers].some((policy) => policy?.onStoreError === 'local')
 
@@ -77,12 +77,10 @@ export function createEngine(config: Config, log: Log, stages: EngineStages = {}
   // Durable Objects replace the database and its batching.
   const own = config.store?.own as OwnStore<Store> | undefined
   const { clock, namespace } = config
-  const { askShield, layer, lua, nameValues, observer, waiting, watch } = stages
+  const { askShield, createLocal, layer, lua, nameValues, observer, waiting, watch } = stages
   const { wrap, spread: spreadBy }: EngineStages = config.store?.layers ?? stages
   const { batching = config.batching, spread = spreadBy } = own ?? {}
-  const createLocal = countsLocally(config)
-    ? needed(stages.createLocal, 'local')
-    : stages.createLocal
+  if (countsLocally(config)) needed(createLocal, 'local')
   const onStoreError: LimiterParts['onStoreError'] = ({ code, message }) => {
     if (code !== 'circuit-open') log('store-error', code, message) // `breaker-opened` is already logged
   }
