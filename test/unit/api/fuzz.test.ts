@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { API_TOKEN, type Api, OPERATE, startApi } from '../../support/api-stack.ts'
 import { isLong } from '../../support/long.ts'
 
-const CALLS = isLong ? 10_000 : 1000
+const CALLS = isLong ? 10_000 : 600
 
 let api: Api
 beforeAll(async () => {

@@ -12,7 +12,7 @@ import { isLong } from '../../support/long.ts'
 import { shortestRun } from '../../support/shortest-run.ts'
 import { type BodyName, bodiesFor, requests } from './random-bodies.ts'
 
-const RUNS = isLong ? 3000 : 500
+const RUNS = isLong ? 3000 : 250
 
 const named = {
   RequestDescription: api.requestDescription,

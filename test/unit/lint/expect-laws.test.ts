@@ -15,7 +15,7 @@ import { match, request } from '../../support/random-conditions.ts'
 import { decide } from '../../support/random-limits.ts'
 import { viewOnCloudflare } from '../../support/view-on-cloudflare.ts'
 
-const RUNS = Number(process.env.LINT_RUNS ?? (isLong ? 2000 : 300))
+const RUNS = Number(process.env.LINT_RUNS ?? (isLong ? 2000 : 150))
 
 /** A limiter in memory for the limits of requests. */
 function createLimiter() {

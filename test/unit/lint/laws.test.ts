@@ -9,7 +9,7 @@ import { isLong } from '../../support/long.ts'
 import { request } from '../../support/random-conditions.ts'
 import { config, decide, often } from '../../support/random-limits.ts'
 
-const RUNS = Number(process.env.LINT_RUNS ?? (isLong ? 150 : 75))
+const RUNS = Number(process.env.LINT_RUNS ?? (isLong ? 150 : 40))
 const requests = fc.array(request, { minLength: 30, maxLength: 30 })
 type Sent = typeof request extends fc.Arbitrary<infer R> ? R : never
 
