@@ -319,7 +319,6 @@ describe('The slot of a handler for plain http', () => {
   /** Sends a request to this handler, and disconnects when the handler says so. Returns whether the slot is free soon. */
   async function isFreeAfter(
     handle: (response: ServerResponse, left: () => Promise<void>) => unknown,
-    prepare = (_: Server) => {},
   ): Promise<boolean> {
     const limit = rateLimiter(configOf({ policies: [slots] }))
     let opened: Opened | undefined
@@ -328,16 +327,14 @@ describe('The slot of a handler for plain http', () => {
       await vi.waitUntil(() => opened!.served.closed, { interval: 1 })
     }
     const done = Promise.withResolvers<void>()
-    const open = await opening(() => {
-      const server = createServer(async (request, response) => {
+    const open = await opening(() =>
+      createServer(async (request, response) => {
         if (!(await limit(request, response))) return
         if (request.url === '/probe') return response.end('ok')
         await handle(response, left)
         done.resolve()
-      })
-      prepare(server)
-      return server
-    })
+      }),
+    )
     opened = await open('/')
     send(opened, false)
     await done.promise
@@ -407,8 +404,8 @@ describe('The slot of a handler for plain http', () => {
   })
 
   test('is held while the handler runs on, also if a timeout has closed its connection.', async () => {
-    const runsOn = (response: ServerResponse) => once(response, 'close')
-    expect(await isFreeAfter(runsOn, (server) => void server.setTimeout(20))).toBe(false)
+    const runsOn = (response: ServerResponse) => once(response.setTimeout(20), 'close')
+    expect(await isFreeAfter(runsOn)).toBe(false)
   })
 })
 
