@@ -62,7 +62,9 @@ test('npx sluice build --stats prints what the Worker consists of, and the parts
     'Sluice without features',
     'all',
     'bans',
+    'denialCache',
     'jitter()',
+    'local',
     'your code, with its packages',
   ])
   const { all, ...parts } = Object.fromEntries(sizes)
