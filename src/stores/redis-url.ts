@@ -11,15 +11,18 @@ const stores = new Map<string, StoreClient>()
 
 /**
  * Adds the store of `REDIS_URL` to options without a store, unless the variables also name a database with a REST API.
+ * @param env has the variables. Defaults to those of the options, and then to those of the process
  * @throws {ConfigError} if the URL is invalid
  */
 export function withRedisUrl<Options extends { store?: unknown; env?: object }>(
   options: Options,
+  env: object | undefined = options?.env,
 ): Options {
   if (Object(options).store !== undefined) return options
-  const env = variablesFor(options?.env)
-  const { url: restUrl, token } = variablesIn(env)
-  const url = valueIn(env, restUrl) || valueIn(env, token) ? undefined : valueIn(env, 'REDIS_URL')
+  const variables = variablesFor(env)
+  const { url: restUrl, token } = variablesIn(variables)
+  const isRest = valueIn(variables, restUrl) || valueIn(variables, token)
+  const url = isRest ? undefined : valueIn(variables, 'REDIS_URL')
   if (!url) return options
   const store = stores.get(url) ?? redis(connectionTo(checked(url)))
   stores.set(url, store)
@@ -29,7 +32,8 @@ export function withRedisUrl<Options extends { store?: unknown; env?: object }>(
 /** The same for a configuration that is built. */
 export const builtWithRedisUrl = <Built extends { config: { store?: unknown } }>(
   built: Built,
-): Built => ({ ...built, config: withRedisUrl(built.config) })
+  env?: object,
+): Built => ({ ...built, config: withRedisUrl(built.config, env) })
 
 /** @returns the URL as the client reads it: the number of the database in its path */
 function checked(written: string): string {

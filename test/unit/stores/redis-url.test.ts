@@ -6,7 +6,14 @@ import * as fc from 'fast-check'
 import { freePort, type RunningRedis, startRedis } from 'sluice-upstash-bridge'
 import { afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { Limits } from '../../../src/limits/door.ts'
+import { parseLimitsConfig } from '../../../src/limits/limits.ts'
 import type { LimitsOptions } from '../../../src/limits/terms.ts'
+import {
+  built,
+  limits as builtLimits,
+  denialCache,
+  local,
+} from '../../../src/on-node/built-limits.ts'
 import * as onNode from '../../../src/on-node/index.ts'
 import { limits } from '../../../src/on-node/limits.ts'
 import { withRedisUrl } from '../../../src/stores/redis-url.ts'
@@ -50,6 +57,13 @@ describe('The variable', () => {
     expect(reasons).toEqual(['within-limit', 'within-limit', 'limited', 'limited'])
     expect(await threeOf(limits(terms))).toEqual(LIMITED)
     expect(relay.accepted).toBe(1)
+  })
+
+  test('serves limits that are built, also as a variable of the options.', async () => {
+    const config = parseLimitsConfig({ limits: terms, namespace: 'built' })
+    const env = { ...SECRET, REDIS_URL: database.redis.url }
+    const made = built({ names: ['calls'], config, features: [denialCache, local] })
+    expect(await threeOf(builtLimits(made, { env }))).toEqual(LIMITED)
   })
 
   test('gives way to a store, and to the variables of a REST API.', () => {
