@@ -100,7 +100,9 @@ export async function hostOf(
   for await (const path of codeIn(root)) {
     const text = await readFile(path, 'utf8').catch(() => '')
     const [, from] = WRITTEN.exec(text) ?? []
-    if (from && resolve(dirname(path), from) === file) modules.add(path)
+    const source = from && resolve(dirname(path), from)
+    if (source === file) modules.add(path)
+    else if (source && existsSync(source)) modules.delete(path)
     else if (path !== file && !modules.has(path)) files.set(path, plain(text))
     if (files.size >= MAX_FILES) break
   }

@@ -540,6 +540,18 @@ describe('In a project', () => {
       )
     }))
 
+  test('the module of another configuration in the folder is not compared.', () =>
+    building(async (run, config) => {
+      const staging = join(dirname(config), 'staging.config.mjs')
+      await writeFile(config, written(5))
+      await writeFile(staging, written(6))
+      expect(await run(config)).toBe(0)
+      expect(await staleness(staging, await hostOf(staging))).toBeUndefined()
+      // Once the other is gone, it was renamed.
+      await rm(config)
+      expect(await staleness(staging, await hostOf(staging))).toContain('is not the module of')
+    }))
+
   test('an import of a module that does not exist names the command.', () =>
     building(async (run, config) => {
       await writeFile(config, written(5))
