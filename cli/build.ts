@@ -1,6 +1,6 @@
 /** `sluice build`: writes the configuration of the current folder as a module without the parser. */
 import { existsSync } from 'node:fs'
-import { readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import type { ConfigOptions } from '../src/core/config/options.ts'
 import { fitsOf, moduleOf, neededBy, type Source } from './build/module.ts'
@@ -33,8 +33,6 @@ module: a bundle with it has no parser, and starts faster.
 
 Exits with 1 if the configuration has mistakes.`
 
-const RUN = 'Run: npx sluice build'
-
 /** The module of a configuration, beside it. */
 export const builtFileOf = (config: string) => join(dirname(config), 'sluice.built.ts')
 
@@ -60,14 +58,16 @@ export async function staleness(
   host: FoundHost,
   outs = host.modules,
 ): Promise<string | undefined> {
+  const command = `Run: npx sluice build${config === CONFIG_FILE ? '' : ` --config ${config}`}`
   for (const out of outs.filter((one) => existsSync(one))) {
     const text = moduleOf(await sourceOf(config, out, host))
-    if ((await readFile(out, 'utf8')) === text) continue
+    // Git may check a file out with the line ends of Windows.
+    if ((await readFile(out, 'utf8')).replaceAll('\r\n', '\n') === text) continue
     const path = relative(process.cwd(), resolve(out))
     const option = resolve(out) === resolve(builtFileOf(config)) ? '' : ` --out ${path}`
-    return `${basename(out)} is not the module of ${basename(config)} any more. ${RUN}${option}`
+    return `${basename(out)} is not the module of ${basename(config)} any more. ${command}${option}`
   }
-  return host.missing && `${host.missing}. ${RUN}`
+  return host.missing && `${host.missing}. ${command}`
 }
 
 /** Writes the module of a configuration that is valid. Returns what it is made of, and the names of its features. */
@@ -75,7 +75,10 @@ export async function writeBuilt(config: string, host: FoundHost, out = builtFil
   const source = await sourceOf(config, out, host)
   const text = moduleOf(source)
   // An equal file keeps its time, so that a bundler that watches it does not start again.
-  if ((await readFile(out, 'utf8').catch(() => '')) !== text) await writeFile(out, text)
+  if ((await readFile(out, 'utf8').catch(() => '')) !== text) {
+    await mkdir(dirname(out), { recursive: true })
+    await writeFile(out, text)
+  }
   return { source, needed: neededBy(source.config) }
 }
 

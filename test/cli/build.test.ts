@@ -523,21 +523,30 @@ describe('In a project', () => {
       await writeFile(config, written(6))
       expect(await run(config, '--check')).toBe(1)
       expect(console.error).toHaveBeenLastCalledWith(
-        'sluice.built.ts is not the module of sluice.config.mjs any more. Run: npx sluice build',
+        `sluice.built.ts is not the module of sluice.config.mjs any more. Run: npx sluice build --config ${config}`,
       )
       expect(await readFile(builtFileOf(config), 'utf8')).toBe(text)
     }))
 
   test('a module elsewhere is compared by the check of the project, too.', () =>
     building(async (run, config) => {
-      const out = join(dirname(config), 'generated.ts')
+      const out = join(dirname(config), 'new/generated.ts')
       await writeFile(config, written(5))
       expect(await run(config, '--out', out)).toBe(0)
       expect(await staleness(config, await hostOf(config))).toBeUndefined()
       await writeFile(config, written(6))
       expect(await staleness(config, await hostOf(config))).toMatch(
-        /^generated\.ts is not the module of sluice\.config\.mjs any more\. Run: npx sluice build --out .*generated\.ts$/,
+        /^generated\.ts is not the module of sluice\.config\.mjs any more\. Run: npx sluice build --config .*sluice\.config\.mjs --out .*generated\.ts$/,
       )
+    }))
+
+  test('a module with the line ends of Windows is not stale.', () =>
+    building(async (run, config) => {
+      await writeFile(config, written(5))
+      expect(await run(config)).toBe(0)
+      const text = await readFile(builtFileOf(config), 'utf8')
+      await writeFile(builtFileOf(config), text.replaceAll('\n', '\r\n'))
+      expect(await run(config, '--check')).toBe(0)
     }))
 
   test('the module of another configuration in the folder is not compared.', () =>
@@ -559,7 +568,7 @@ describe('In a project', () => {
       await writeFile(join(dirname(config), 'app.ts'), code)
       expect(await run(config, '--check')).toBe(1)
       expect(console.error).toHaveBeenLastCalledWith(
-        'app.ts imports sluice.built.ts, which does not exist. Run: npx sluice build',
+        `app.ts imports sluice.built.ts, which does not exist. Run: npx sluice build --config ${config}`,
       )
     }))
 
