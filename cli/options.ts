@@ -59,7 +59,9 @@ export async function optionsOf({ name, run }: Command): Promise<string[]> {
   } finally {
     console.log = log
   }
-  return [...help.matchAll(/^ {2}(--[a-z-]+)/gm)].map(([, option]) => option!)
+  return [...help.matchAll(/^ {2}(--[a-z\d-]+)(?: [A-Z]+, (--[a-z\d-]+))?/gm)].flatMap(
+    ([, ...options]) => options.filter((option) => option !== undefined),
+  )
 }
 
 /** The end of a sentence about an unknown name: a name that was probably meant, if there is one. */

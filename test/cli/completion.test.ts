@@ -37,6 +37,11 @@ describe('in bash', () => {
     },
   )
 
+  test('An option with a digit is offered whole, and each of two on one line of the help.', async () => {
+    expect(await offered(['sluice', 'explain', '--ja'])).toEqual(['--ja4'])
+    expect(await offered(['sluice', 'bridge', '--tls'])).toEqual(['--tls-cert', '--tls-key'])
+  })
+
   test('After npx of another program, and after an unknown command, nothing is offered.', async () => {
     for (const words of [
       ['npx', 'vitest', ''],
