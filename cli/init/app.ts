@@ -32,7 +32,7 @@ const FRAMEWORKS: [name: string, entry: string, called: string, use: string][] =
 
 const importsOf = (called: string, entry: string, isBuilt: boolean, extension: string) =>
   isBuilt
-    ? `import { ${called} } from '${entry.replace('sluice', 'sluice/built')}'\nimport config from './sluice.built'`
+    ? `import { ${called} } from '${entry.replace('sluice', 'sluice/built')}'\nimport config from './sluice.built${extension === '.ts' ? extension : ''}'`
     : `import { ${called} } from '${entry}'\nimport config from './sluice.config${extension}'`
 
 const PROXIES = ['proxy', 'middleware'].flatMap((name) => [`${name}.ts`, `${name}.js`])
@@ -49,7 +49,7 @@ export function existingApp(
   if (has('next')) return nextApp(folder, isBundled)
   const [, entry, called, use] = FRAMEWORKS.find(([name]) => has(name)) ?? []
   if (!entry) return undefined
-  // A compiler resolves the name of the output; Node itself runs the source.
+  // A compiler resolves the name of the output; Node itself runs the source, also if a bundler makes only its pages.
   const extension = existsSync(join(folder, 'tsconfig.json')) ? '.js' : '.ts'
   const lines = `${importsOf(called!, entry, isBundled, extension)}\n\n${use} // before your routes`
   return {

@@ -455,7 +455,8 @@ export default app
       expect(JSON.parse(written['package.json']!).scripts.build).toBe(prefixed)
       expect(written['sluice.built.ts']).toContain('export default built(')
       const lines = written['proxy.ts'] ?? addedIn(stdout, 'your app')
-      expect(lines).toContain(` from '${entry}'\nimport config from './sluice.built'\n`)
+      const module = name === 'next' ? './sluice.built' : './sluice.built.ts'
+      expect(lines).toContain(` from '${entry}'\nimport config from '${module}'\n`)
       await project.write('server.ts', lines)
       expect((await project.sluice(['check'])).stdout).toContain('✓ build')
       expect((await init()).stdout).not.toContain('Put sluice build')
