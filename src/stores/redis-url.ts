@@ -52,11 +52,11 @@ function problemIn(written: string): Omit<ConfigProblem, 'path'> | undefined {
   const expected = 'a URL such as "redis://localhost:6379"'
   if (!/^\s*rediss?:\/\//i.test(written)) return { expected, ...foundIn(written) }
   const url = URL.canParse(written) ? new URL(written) : undefined
-  if (!url?.hostname || url.hash || !isEncoded(url) || !/^\d*$/.test(databaseIn(url))) {
+  if (!url?.hostname || !isEncoded(url) || !/^\d*$/.test(databaseIn(url))) {
     return {
       expected: 'redis://USER:PASSWORD@HOST:PORT/NUMBER, of which only HOST is required',
       got: 'another form',
-      hint: 'Encode special characters of the password, such as %23 for #, %2F for / and %25 for %. NUMBER is that of the database.',
+      hint: 'Encode special characters of the password, such as %23 for #, %2F for /, %3F for ? and %25 for %. NUMBER is that of the database.',
     }
   }
   const other = [...url.searchParams.keys()].find((name) => name !== 'db')
@@ -69,9 +69,10 @@ function problemIn(written: string): Omit<ConfigProblem, 'path'> | undefined {
       }
 }
 
-function isEncoded({ username, password }: URL): boolean {
+/** Without it, a special character ends the password: the rest is in another part of the URL, with the host. */
+function isEncoded({ username, password, search, hash }: URL): boolean {
   try {
-    return decodeURIComponent(username + password) !== undefined
+    return !hash && !search.includes('@') && decodeURIComponent(`${username}:${password}`) !== ''
   } catch {
     return false
   }

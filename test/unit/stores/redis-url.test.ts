@@ -95,7 +95,10 @@ describe('The variable', () => {
     ['redis://u:12#hidden@localhost', 'such as %23 for #'],
     ['redis://:hidden/1@localhost', 'such as %23 for #, %2F for /'],
     ['redis://u:12/hidden@localhost', '%2F for /'],
+    ['redis://u:12?hidden@localhost', '%3F for ?'],
+    ['redis://u:12?hidden=1&db=1@localhost', '%3F for ?'],
     ['redis://:hidden%zz@localhost', '%25 for %'],
+    ['redis://u%:41hidden@localhost', '%25 for %'],
     ['redis://localhost/hidden', 'NUMBER is that of the database'],
     ['redis://localhost?db=hidden', 'NUMBER is that of the database'],
     [
