@@ -3,7 +3,7 @@ import { formatAddress, inNetworks, parseAddress } from '../../../src/core/base/
 import type { Config } from '../../../src/core/config/parse.ts'
 import { featuresOf, stagesOf } from '../../../src/core/feature.ts'
 import { addressReader } from '../../../src/core/request/client-address.ts'
-import { coreParts } from '../../../src/features/core-parts.ts'
+import { defaults } from '../../../src/features/defaults.ts'
 import { networks } from '../../../src/features/proxies/networks.ts'
 import type { LogLine } from '../line.ts'
 import type { Log } from '../read/log.ts'
@@ -30,7 +30,7 @@ export function clientsOf(config: Config, log: Log): Clients {
   if (!isThere || !isOfProxies(setting, headers, log)) {
     return { known: log, notes: notesWithout(setting, headers, isThere, log), of: (line) => line }
   }
-  const stages = stagesOf({ config, log: () => {} }, featuresOf(config, coreParts()))
+  const stages = stagesOf({ config, log: () => {} }, featuresOf(config, defaults()))
   const read = addressReader(setting, () => {}, stages)
   return {
     known: { ...log, facts: { has: (fact) => fact === 'ip' || log.facts.has(fact) } },

@@ -7,7 +7,6 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type ReplayOptions, replay } from '../../../cli/replay/run.ts'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
-import { proxies } from '../../support/features.ts'
 import { clfStamp, wrappings, writable, writers } from '../../support/log-lines.ts'
 
 let folder: string
@@ -72,7 +71,7 @@ async function report(
   const file = join(folder, `${files++}.log`)
   const header = name === 'IIS' ? iis : ''
   await writeFile(file, `${header}${requests.map(logs[name]!).join('\n')}\n`)
-  const options = { policies: limits, ...(clientAddress && { clientAddress }), use: [proxies()] }
+  const options = { policies: limits, ...(clientAddress && { clientAddress }) }
   return replay({
     files: [file],
     log: map ? { map } : {},
