@@ -143,6 +143,10 @@ function connectionTo(url: string): RedisClient {
         const answer = await client.sendCommand(...args)
         connection.silentSince = Date.now()
         return answer
+      } catch (error) {
+        // Since a failover the server is a replica, and the host of the URL may be another one.
+        if (/^READONLY\b/.test((error as Error).message)) connection.lost()
+        throw error
       } finally {
         connection.unanswered -= 1
       }

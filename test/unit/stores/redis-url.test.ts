@@ -221,6 +221,20 @@ describe('The connection', () => {
     expect(lines).toEqual([])
   })
 
+  test('to a server that has become a replica is replaced.', async () => {
+    logged()
+    const relay = await startRelay(database.redis.url)
+    onTestFinished(() => relay.stop())
+    const quota = at(relay.url)
+    const decide = async () => (await quota.limit('calls', newSubject())).reason
+    expect(await decide()).toBe('within-limit')
+    relay.does = "-READONLY You can't write against a read only replica."
+    expect(await decide()).toBe('store-error')
+    relay.does = 'pass'
+    expect(await decide()).toBe('within-limit')
+    expect(relay.accepted).toBe(2)
+  })
+
   test.each(['pass', 'hold'] as const)(
     'that a server leaves silent is replaced after 5 s (which a relay begins with: %s).',
     async (does) => {
