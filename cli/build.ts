@@ -59,15 +59,17 @@ export async function staleness(
   outs = host.modules,
 ): Promise<string | undefined> {
   const command = `Run: npx sluice build${config === CONFIG_FILE ? '' : ` --config ${config}`}`
-  for (const out of outs.filter((one) => existsSync(one))) {
-    const text = moduleOf(await sourceOf(config, out, host))
-    // Git may check a file out with the line ends of Windows.
-    if ((await readFile(out, 'utf8')).replaceAll('\r\n', '\n') === text) continue
+  if (host.missing) return `${host.missing}. ${command}`
+  for (const out of outs) {
     const path = relative(process.cwd(), resolve(out))
     const option = resolve(out) === resolve(builtFileOf(config)) ? '' : ` --out ${path}`
-    return `${basename(out)} is not the module of ${basename(config)} any more. ${command}${option}`
+    if (!existsSync(out)) return `${basename(out)} does not exist. ${command}${option}`
+    const text = moduleOf(await sourceOf(config, out, host))
+    // Git may check a file out with the line ends of Windows.
+    if ((await readFile(out, 'utf8')).replaceAll('\r\n', '\n') !== text)
+      return `${basename(out)} is not the module of ${basename(config)} any more. ${command}${option}`
   }
-  return host.missing && `${host.missing}. ${command}`
+  return undefined
 }
 
 /** Writes the module of a configuration that is valid. Returns what it is made of, and the names of its features. */

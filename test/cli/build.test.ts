@@ -540,6 +540,16 @@ describe('In a project', () => {
       )
     }))
 
+  test('--check fails without a module.', () =>
+    building(async (run, config) => {
+      await writeFile(config, written(5))
+      expect(await run(config, '--check')).toBe(1)
+      expect(console.error).toHaveBeenLastCalledWith(
+        `sluice.built.ts does not exist. Run: npx sluice build --config ${config}`,
+      )
+      expect(await staleness(config, await hostOf(config))).toBeUndefined()
+    }))
+
   test('a module with the line ends of Windows is not stale.', () =>
     building(async (run, config) => {
       await writeFile(config, written(5))
