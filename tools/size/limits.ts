@@ -18,10 +18,10 @@ export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 82.8 }
 // Each host has all features without parameters (src/features/defaults.ts). Without a build step no bundler can leave out those that a
 // configuration does not use.
 export const entryLimits: SizeLimit[] = [
-  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 65.8 },
-  { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 79 },
-  { name: 'sluice/node', file: 'node.js', maxKiB: 67.7 },
-  { name: 'sluice/next', file: 'next.js', maxKiB: 63.8 },
+  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 66.9 },
+  { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 80 },
+  { name: 'sluice/node', file: 'node.js', maxKiB: 68.8 },
+  { name: 'sluice/next', file: 'next.js', maxKiB: 65.2 },
   { name: 'sluice/better-auth', file: 'better-auth.js', maxKiB: 33 },
   { name: 'sluice/express-rate-limit', file: 'express-rate-limit.js', maxKiB: 32 },
   { name: 'sluice/nest', file: 'nest.js', maxKiB: 34 },
@@ -63,7 +63,7 @@ export const entryLimits: SizeLimit[] = [
     name: 'limits of sluice/built/limits',
     file: 'built/limits.js',
     exports: 'limits, built, denialCache, local',
-    maxKiB: 25.8,
+    maxKiB: 26.1,
   },
   { name: 'sluice/built/parser', file: 'built/parser.js', maxKiB: 16 },
   { name: 'defineConfig of sluice', file: 'index.js', exports: 'defineConfig', maxKiB: 0.2 },
@@ -76,11 +76,11 @@ export const entryLimits: SizeLimit[] = [
   { name: 'quota of sluice/features', file: 'features.js', exports: 'quota', maxKiB: 22.4 },
   { name: 'verify of sluice/features', file: 'features.js', exports: 'verify', maxKiB: 4 },
   { name: 'sluice/graphql', file: 'graphql.js', maxKiB: 12 },
-  { name: 'sluice/outbound', file: 'outbound.js', maxKiB: 56.4 },
+  { name: 'sluice/outbound', file: 'outbound.js', maxKiB: 57.8 },
   { name: 'sluice/redis', file: 'redis.js', maxKiB: 4 },
   { name: 'sluice/upstash', file: 'upstash.js', maxKiB: 2 },
   { name: 'sluice/durable-objects', file: 'durable-objects.js', maxKiB: 14.2 },
   { name: 'sluice/lint', file: 'lint.js', maxKiB: 38 },
   { name: 'sluice/testing', file: 'testing.js', node: true, maxKiB: 24 },
-  { name: 'npx sluice', file: 'cli.js', node: true, maxKiB: 225 },
+  { name: 'npx sluice', file: 'cli.js', node: true, maxKiB: 227 },
 ]
