@@ -268,9 +268,15 @@ export const devMutants: Mutant[] = [
   ),
   host(
     'takes a module of sluice build for an app',
-    'if (from && resolve(dirname(path), from) === file) modules.add(path)',
-    'if (false) modules.add(path)',
+    'if (source === file) modules.add(path)',
+    'if (source === file) files.set(path, plain(text))',
     'hosts',
+  ),
+  host(
+    'takes the module of another configuration for its own',
+    'modules.delete(path)',
+    'modules.add(path)',
+    'build',
   ),
   host(
     'judges limits by name and key as a gateway',
