@@ -92,7 +92,7 @@ const toJson = (run: Run) =>
 async function writePage({ report, results }: Run) {
   const docs = new URL('../../docs/reference/', import.meta.url)
   await writeBetween(new URL('benchmarks.md', docs), 'performance', report.verdict)
-  await writeBetween(new URL('bench/RESULTS.md', import.meta.url), 'performance', report.details)
+  await writeBetween(new URL('RESULTS.md', import.meta.url), 'performance', report.details)
   const picture = draw('What a decision costs', panelsOf(results))
   await writeFile(new URL('performance.svg', docs), picture)
 }

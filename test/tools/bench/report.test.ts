@@ -92,7 +92,7 @@ describe('the verdict', () => {
 
   test.each([
     [100, 120, 'better', true],
-    [120, 120.4, 'even', true],
+    [120, 120.4, 'even', false],
     [123, 120, 'worse', false],
   ])('CPU of %d µs beside %d µs of the peer is %s.', (ours, peer, result, isMet) => {
     expect(judgeRow(cpu, lone([ours], [peer]))).toMatchObject({ result, isMet })

@@ -322,13 +322,16 @@ export function judgeRow(row: Row, results: Results): Verdict | undefined {
   const isWithinPeer =
     (mostOfPeer === undefined || (ofPeer !== undefined && round(ofPeer) <= mostOfPeer)) &&
     (mostOverPeer === undefined || (distance !== undefined && distance <= mostOverPeer))
+  // Another run of an even row can say that the peer is better.
+  const isEven = result === 'even'
+  const wantsBetter = (mostOfPeer ?? 2) <= 1 || (mostOverPeer ?? 1) <= 0
   return {
     row,
     sluice: spread(sluice),
     peer: peer && spread(peer),
     against,
     result,
-    isMet: isWithinPeer && round(median(sluice)) <= most,
+    isMet: isWithinPeer && !(isEven && wantsBetter) && round(median(sluice)) <= most,
   }
 }
 
