@@ -10,6 +10,8 @@ export interface App {
   files: Files
   /** What the user must add to the app. */
   missing: string
+  /** False for Next.js, whose proxy takes no connection to a Redis. */
+  readsRedisUrl: boolean
 }
 
 /** A bundler, in the script `build`. */
@@ -55,6 +57,7 @@ export function existingApp(
   return {
     files: { 'sluice.config.ts': nodeConfig("'socket'") },
     missing: `To apply the policies, add to your app:\n\n${indented(lines)}`,
+    readsRedisUrl: true,
   }
 }
 
@@ -75,5 +78,6 @@ export const proxy = rateLimitProxy(config)
     missing: own
       ? `To apply the policies, wrap the function of ${own}: npx sluice docs nextjs#keep-your-own-proxy-function`
       : '',
+    readsRedisUrl: false,
   }
 }

@@ -10,7 +10,7 @@ import { hostOf } from '../project/hosts.ts'
 import { CONFIG_FILE } from '../project/load-config.ts'
 import { install, type PackageManager, packageManagerOf } from '../project/package-manager.ts'
 import { countsInObjects, STORE_OPTION } from '../store.ts'
-import { bundles, existingApp } from './app.ts'
+import { type App, bundles, existingApp } from './app.ts'
 import { confirm } from './confirm.ts'
 import { type Additions, hasPackage, mergePackage, readPackage } from './package-json.ts'
 import { tarballOf } from './source.ts'
@@ -161,7 +161,12 @@ async function planOf(
       ? undefined
       : existingApp(folder, (name) => hasPackage(fields, name), isBundled)
   const { wanted, missing, steps, additions } = app
-    ? { wanted: app.files, missing: app.missing, steps: appSteps(exec), additions: APP_ADDITIONS }
+    ? {
+        wanted: app.files,
+        missing: app.missing,
+        steps: appSteps(app, exec),
+        additions: APP_ADDITIONS,
+      }
     : workerPlan(folder, worker, workerName(fields.name ?? basename(folder)), inObjects, exec)
   const builds = [...Object.values(wanted), missing].some((text) => text?.includes('sluice.built'))
   const merged = parsed(() =>
@@ -260,7 +265,10 @@ const workerSteps = (inObjects: boolean, exec: string | undefined): Step[] => [
 
 const APP_ADDITIONS: Additions = { scripts: { check: SCRIPTS.check! } }
 
-const appSteps = (exec: string): Step[] => [
+const appSteps = ({ readsRedisUrl }: App, exec: string): Step[] => [
+  ...(readsRedisUrl
+    ? [['', 'set REDIS_URL=redis://localhost:6379 if you have a Redis, or:'] satisfies Step]
+    : []),
   [`${exec} sluice bridge --port 8079 --token dev`, 'run a Redis for development on this machine'],
   ['', 'the app needs UPSTASH_REDIS_REST_URL=http://127.0.0.1:8079'],
   ['', 'and UPSTASH_REDIS_REST_TOKEN=dev'],

@@ -2,7 +2,7 @@
 import { SluiceStore as Plain, type SluiceStoreOptions } from '../adapters/express-rate-limit.ts'
 import { withRedisUrl } from '../stores/redis-url.ts'
 
-export class SluiceStore extends Plain {
+export const SluiceStore: typeof Plain = class extends Plain {
   constructor(options: SluiceStoreOptions = {}) {
     super(withRedisUrl(options))
   }

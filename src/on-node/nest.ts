@@ -2,7 +2,7 @@
 import { type AdapterOptions, SluiceThrottlerStorage as Plain } from '../adapters/nest.ts'
 import { withRedisUrl } from '../stores/redis-url.ts'
 
-export class SluiceThrottlerStorage extends Plain {
+export const SluiceThrottlerStorage: typeof Plain = class extends Plain {
   constructor(options: AdapterOptions = {}) {
     super(withRedisUrl(options))
   }

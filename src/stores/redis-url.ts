@@ -87,7 +87,7 @@ interface Client {
   sendCommand(...args: unknown[]): Promise<unknown>
 }
 
-interface Connection {
+interface UrlConnection {
   client: Promise<Client>
   /** Ends it. */
   lost: () => void
@@ -104,9 +104,9 @@ const SILENT_MS = 5_000
  * nothing is tried again, and the breaker bounds how often calls try.
  */
 function connectionTo(url: string): RedisClient {
-  let current: Connection | undefined = opened()
+  let current: UrlConnection | undefined = opened()
 
-  function opened(): Connection {
+  function opened(): UrlConnection {
     let client: Client | undefined
     const lost = () => {
       client?.destroy() // it may be open, with answers that are not understood
@@ -126,7 +126,7 @@ function connectionTo(url: string): RedisClient {
       await made.connect()
       return made
     }
-    const connection: Connection = { client: open(), lost, unanswered: 0, silentSince: 0 }
+    const connection: UrlConnection = { client: open(), lost, unanswered: 0, silentSince: 0 }
     connection.client.catch(lost)
     return connection
   }

@@ -2,9 +2,9 @@
 import type { KeyPart } from '../config/schema/key.ts'
 import { folded } from '../request/fold.ts'
 import { readSource } from '../request/source.ts'
-import type { Source, Sources } from './source.ts'
+import type { PartSource, Sources } from './source.ts'
 
-const named: Source = {
+const named: PartSource = {
   compile: (part: Extract<KeyPart, { source: 'header' | 'cookie' | 'query' }>) => (view) =>
     readSource(part, view),
   fold: folded,

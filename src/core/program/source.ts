@@ -35,7 +35,7 @@ export interface SourceOptions {
 
 type Cased = Pick<SourceOptions, 'caseSensitivePaths'>
 
-export interface Source {
+export interface PartSource {
   compile(part: KeyPart, options: SourceOptions): Read
   /**
    * Folds a value that the client writes, and that may name an account: all spellings of an account have one quota. Defaults to the value:
@@ -46,14 +46,14 @@ export interface Source {
   given?(value: string, part: KeyPart, options: Cased): Soon<string | undefined | Error>
 }
 
-export type Sources = Readonly<Partial<Record<KeyPart['source'], Source>>>
+export type Sources = Readonly<Partial<Record<KeyPart['source'], PartSource>>>
 
 /** True if a part of a key has one of these sources. A live document may have any. */
 export const readsSource = ({ live, policies, shield }: Config, sources: Sources): boolean =>
   live !== undefined || contains([policies, shield], ({ source }) => `${source}` in sources)
 
 /** @throws {Error} if no part of the limiter has the source */
-export const sourceOf = (sources: Sources, { source }: KeyPart): Source =>
+export const sourceOf = (sources: Sources, { source }: KeyPart): PartSource =>
   needed(sources[source], source)
 
 type NetworkPart = Extract<KeyPart, { source: 'ip' }>
@@ -94,13 +94,13 @@ const claim = (value: unknown) =>
       ? value
       : JSON.stringify(value)
 
-const ofView: Source = {
+const ofView: PartSource = {
   compile:
     ({ source }) =>
     (view) =>
       view[source as 'method'],
 }
-const inUpperCase: Source = { ...ofView, given: (value) => value.toUpperCase() }
+const inUpperCase: PartSource = { ...ofView, given: (value) => value.toUpperCase() }
 
 /** The sources of every limiter. Parts and features have others. */
 export const sources: Sources = {

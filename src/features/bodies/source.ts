@@ -1,9 +1,9 @@
 import type { BodyPart } from '../../core/config/schema/key.ts'
-import type { Source } from '../../core/program/source.ts'
+import type { PartSource } from '../../core/program/source.ts'
 import { folded } from '../../core/request/fold.ts'
 
 /** A value of the body as a part of a key. */
-export const bodySource: Source = {
+export const bodySource: PartSource = {
   compile:
     (part: BodyPart, { unreadable }) =>
     ({ message }) =>
