@@ -1,4 +1,4 @@
-/** What endpoints read of a call. A function that finds a mistake throws the answer, which the router sends. */
+/** Reads calls for the endpoints. A function that finds a mistake throws the response, and the router sends it. */
 import { readBytes } from '../core/base/body.ts'
 import { jsonFlaw } from '../core/base/json-flaw.ts'
 import type { Policy } from '../core/config/parse.ts'

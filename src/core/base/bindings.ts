@@ -55,7 +55,7 @@ export const isRestUrl = (url: string | undefined): url is string =>
 
 export const isQuoted = (value: string) => /^["'`]/.test(value)
 
-/** What a variable has. Only the scheme of a URL is shown, because that of Redis contains a password. */
+/** Describes the value of a variable. It shows only the scheme of a URL, because the URL of a Redis contains a password. */
 export function foundIn(value: string | undefined): Pick<ConfigProblem, 'got' | 'hint'> {
   if (!value) return { got: 'nothing' }
   if (isQuoted(value))

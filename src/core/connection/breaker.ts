@@ -25,7 +25,7 @@ export interface BreakerOptions {
 /** A call with more limits than this may be slow although the store is healthy, so its duration is not watched. */
 const MAX_ROWS = 128
 
-/** Whether a database answers, as one isolate has seen it. Times are ms since the epoch. */
+/** The health of a database, as one isolate has seen it. Times are ms since the epoch. */
 export interface Health {
   /** When the circuit opened. Absent once a call has an answer in time: meanwhile `onStoreError` decides, also while calls are tried. */
   openSince?: number

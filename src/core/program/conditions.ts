@@ -1,4 +1,4 @@
-/** What tells requests apart: conditions and paths, and what depends on them. */
+/** Compiles conditions, paths, and the rules that depend on them. */
 import type { Policy } from '../config/parse.ts'
 import { compileCondition, compileRules } from './condition.ts'
 import { compileCost } from './cost.ts'

@@ -18,7 +18,7 @@ import {
 
 export type { KeyReaders } from './source.ts'
 
-/** What parts and features contribute to keys. */
+/** The stages that parts and features add to keys. */
 export interface KeyStages {
   /** Reads the claims of a request's token, for the key part `jwt:<claim>`. */
   claims?: Claims

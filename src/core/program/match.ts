@@ -37,7 +37,7 @@ export type Matcher = (
   isRefused?: (matched: Matched) => boolean,
 ) => Soon<Matched>
 
-/** What parts and features contribute to the match of requests. */
+/** The stages that parts and features add to the match of requests. */
 export interface MatchStages extends KeyStages {
   compileConditions?: typeof compileConditions
   /** Finds the size of a policy by the plan of a request. */

@@ -35,7 +35,7 @@ export function addressReader(
   }
 }
 
-/** What parts and features contribute to the address of a client. */
+/** The stages that parts and features add to the address of a client. */
 export interface AddressStages {
   /** Compiles a setting that reads a field of trusted proxies. */
   compileForwarded?: (setting: Forwarded, log: Log, networks: Networks) => ReadAddress

@@ -1,5 +1,6 @@
 import type { CommandAnswer, SendCommands } from '../../base/commands.ts'
 import { StoreError } from '../../base/errors.ts'
+import { parsedJson } from '../../base/json.ts'
 
 /**
  * Creates a sender over Upstash's REST API. The client `@upstash/redis` with its default options
@@ -43,11 +44,8 @@ function answerOf(
 
 /** Parses a body to an object. Returns `undefined` if the text is not JSON. */
 function parse(text: string): { result?: unknown; error?: unknown } | undefined {
-  try {
-    return Object(JSON.parse(text))
-  } catch {
-    return undefined
-  }
+  const value = parsedJson(text)
+  return value === undefined ? undefined : Object(value)
 }
 
 export function toStoreError(error: unknown): StoreError {
