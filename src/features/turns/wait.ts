@@ -55,6 +55,7 @@ export const createWaiting = (room: WaitingRoom): Waiting => ({
       const closed = options.closed ?? (request && whenAborted(request.signal))
       let [{ reply, outcome }, use] = [first, first.outcome.use]
       let until = Number.POSITIVE_INFINITY
+      let latest = 0 // the latest turn that a reply told
       for (let n = 1; ; n += 1) {
         const [states] = reply.states
         const turnMs = guest.isFull ? undefined : turnOf(pending, states!, leftAfter(reply))
@@ -62,7 +63,7 @@ export const createWaiting = (room: WaitingRoom): Waiting => ({
           if (mayHaveTicket(pending, states!, ticket)) leave()
           break
         }
-        if (!outcome.decision.allowed) until = Date.now() + turnMs
+        if (!outcome.decision.allowed) latest = Math.max(latest, (until = Date.now() + turnMs))
         let isStill = true
         // Of a stored reply, the time of the turn has passed, or another call waits for it.
         if (!reply.replayed) {
@@ -81,8 +82,8 @@ export const createWaiting = (room: WaitingRoom): Waiting => ({
       }
       if (use) outcome.use = use
       if (!outcome.decision.allowed || outcome === first.outcome) return outcome
-      // Units came back, so the next one may have room too.
-      if (Date.now() < until) room.wake(subjects)
+      // Units came back or another request has left, so the next one may have room too.
+      if (Date.now() < latest) room.wake(subjects)
       return { ...outcome, mark: told(Math.max(0, Date.now() - startedAt)) }
     }
 

@@ -41,6 +41,23 @@ test('A refund wakes the first request that waits for the units.', () =>
     expect(ended).toEqual(['first: true'])
   }))
 
+test('When a request leaves the line, each of those behind it passes one turn earlier.', () =>
+  inVirtualTime(async (time) => {
+    const policy = { algorithm: 'fixed-window', limit: 1, window: '1s', wait: '10s' }
+    const { check } = heldWorld(time).isolate([line(policy)])
+    const startedAt = time.now()
+    const passed: number[] = []
+    for (const leaves of [undefined, 500, undefined, undefined, undefined]) {
+      const closed = leaves === undefined ? undefined : time.sleep(leaves)
+      void check({}, closed).then(
+        ({ allowed, endedAt }) => allowed && passed.push(Math.floor((endedAt - startedAt) / 1_000)),
+      )
+      await time.pass(10)
+    }
+    await time.pass(10_000)
+    expect(passed).toEqual([0, 1, 2, 3])
+  }))
+
 test('Units that come back wake the first request of a line, and no other.', () =>
   inVirtualTime(async (time) => {
     const room = createRoom(10)
