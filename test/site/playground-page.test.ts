@@ -22,7 +22,7 @@ let site: ServedSite
 const opened: Page[] = []
 
 beforeAll(async () => {
-  const files = await bundlePlayground()
+  const files = await bundlePlayground('')
   site = await serveSite(new Map([...files].map(([name, body]) => [`playground/${name}`, body])), 0)
   browser = await launchBrowser()
 })

@@ -1,25 +1,20 @@
 /** The built site in a real browser. */
 import type { Browser, Page } from 'puppeteer-core'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
-import { SITE } from '../../tools/site/addresses.ts'
 import { buildSite, builtFiles } from '../../tools/site/build.ts'
 import { brokenLinks, MAX_FIRST_PAGE } from '../../tools/site/check.ts'
 import { addressOf, pagePaths, type SiteFiles } from '../../tools/site/pages.ts'
 import { type ServedSite, serveSite } from '../../tools/site/serve.ts'
 import { launchBrowser, openPage, textOf, violationsOf, waitUntil } from '../support/browser.ts'
 
-// The sitemap and the cards need an address. The modules above read it when they load.
-vi.hoisted(() => {
-  process.env.SITE_URL = 'https://docs.example.com'
-})
-
+const SITE = 'https://docs.example.com'
 let files: SiteFiles
 let site: ServedSite
 let browser: Browser
 
 beforeAll(async () => {
-  await buildSite()
+  await buildSite(SITE)
   files = builtFiles()
   site = await serveSite(files, 0)
   browser = await launchBrowser()

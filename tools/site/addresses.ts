@@ -1,4 +1,4 @@
-/** Addresses that the project does not have yet. What needs one is left out while it is empty. */
+/** What the project does not have yet. What needs it is left out while it is empty. */
 import manifest from '../../package.json' with { type: 'json' }
 
 /** The repository, such as `https://github.com/owner/name`, for links to source files and to edit a page. Who publishes writes it into package.json. */
@@ -6,6 +6,3 @@ export const REPOSITORY = ((manifest as { repository?: string }).repository ?? '
   /^github:/,
   'https://github.com/',
 )
-
-/** The site, such as `https://docs.example.com`: for the sitemap, and the pictures of cards. The variable `SITE_URL` overrides it. */
-export const SITE = process.env.SITE_URL ?? ''

@@ -5,7 +5,7 @@ import { cp, mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import manifest from '../../package.json' with { type: 'json' }
-import { REPOSITORY, SITE } from './addresses.ts'
+import { REPOSITORY } from './addresses.ts'
 import { preparePages, type SiteFiles, sidebar } from './pages.ts'
 import { bundlePlayground } from './playground.ts'
 
@@ -38,10 +38,15 @@ async function run(command: string, args: string[]) {
   if (code !== 0) throw new Error(`${command} ${args.join(' ')} has failed:\n${said}`)
 }
 
-const robots = () => `User-agent: *\nAllow: /\n${SITE && `Sitemap: ${SITE}/sitemap.xml\n`}`
+const robots = (site: string) =>
+  `User-agent: *\nAllow: /\n${site && `Sitemap: ${site}/sitemap.xml\n`}`
 
-/** Builds the site into site/dist. */
-export async function buildSite(): Promise<void> {
+/**
+ * Builds the site into site/dist.
+ * @param site its address, such as `https://docs.example.com`, for the sitemap and the pictures of cards. Defaults to the variable `SITE_URL`;
+ * without an address there is neither.
+ */
+export async function buildSite(site = process.env.SITE_URL ?? ''): Promise<void> {
   const generator = join(folder, 'node_modules/vitepress/bin/vitepress.js')
   const { dependencies } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
   if (!Object.keys(dependencies).every((name) => existsSync(join(folder, 'node_modules', name))))
@@ -49,11 +54,11 @@ export async function buildSite(): Promise<void> {
   await rm(pagesFolder, { recursive: true, force: true })
   await write(preparePages(), pagesFolder)
   const { version } = manifest
-  const about = { sidebar: sidebar(), site: SITE, repository: REPOSITORY, version }
+  const about = { sidebar: sidebar(), site, repository: REPOSITORY, version }
   await writeFile(join(folder, '.cache/site.json'), JSON.stringify(about))
   await cp(join(folder, 'public'), join(pagesFolder, 'public'), { recursive: true })
-  await writeFile(join(pagesFolder, 'public/robots.txt'), robots())
-  await write(await bundlePlayground(), join(pagesFolder, 'public/playground'))
+  await writeFile(join(pagesFolder, 'public/robots.txt'), robots(site))
+  await write(await bundlePlayground(site), join(pagesFolder, 'public/playground'))
   await run(process.execPath, [generator, 'build', '.'])
 }
 

@@ -3,21 +3,18 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
-import { SITE } from './addresses.ts'
 import { fieldDocs } from './field-docs.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const folder = join(root, 'site/playground')
 
 /** What a card needs the address of the site for. */
-const addresses = SITE
-  ? `    <meta property="og:url" content="${SITE}/playground/">
-    <meta property="og:image" content="${SITE}/card.png">
+const addressesOf = (site: string) => `    <meta property="og:url" content="${site}/playground/">
+    <meta property="og:image" content="${site}/card.png">
 `
-  : ''
 
-/** The files of the playground, by name. */
-export async function bundlePlayground(): Promise<Map<string, string>> {
+/** The files of the playground, by name. `site` is the address of the site, or empty. */
+export async function bundlePlayground(site: string): Promise<Map<string, string>> {
   const read = (path: string) => readFile(join(root, path), 'utf8')
   const [html, page, worker, docs, ...styles] = await Promise.all([
     read('site/playground/index.html'),
@@ -29,7 +26,7 @@ export async function bundlePlayground(): Promise<Map<string, string>> {
     read('site/playground/style.css'),
   ])
   return new Map([
-    ['index.html', html.replace('    <title>', `${addresses}$&`)],
+    ['index.html', html.replace('    <title>', `${site && addressesOf(site)}$&`)],
     ['style.css', styles.join('\n')],
     ['page.js', page],
     ['worker.js', worker],
