@@ -25,7 +25,6 @@ export async function decide(call: Call): Promise<Response> {
   )
   const outcomes = await decideEach(questions, call.parts, {
     waitUntil: call.runtime.waitUntil,
-    startedAt: Date.now() - call.spentMs,
     request: call.request,
     closed: call.runtime.closed,
     ...(idempotency && takes && { idempotency }),

@@ -1,11 +1,8 @@
 import { StoreError } from '../core/base/errors.ts'
-import type { Config } from '../core/config/parse.ts'
 import type { Limiter } from '../core/create.ts'
-import { decideEach } from '../core/decide/decide.ts'
-import type { LimiterParts } from '../core/decide/question.ts'
-import type { ApiRuntime, Caller, Endpoint } from '../core/endpoint.ts'
+import type { ApiRuntime, Endpoint } from '../core/endpoint.ts'
 import { preflight, withCors } from '../core/respond/cors.ts'
-import { jsonAnswer, problem, refusal, withDecisionFields } from '../core/respond/response.ts'
+import { jsonAnswer, problem } from '../core/respond/response.ts'
 import { callerOf, isOpen, tokenOf } from './caller.ts'
 import { decide } from './decide.ts'
 import { auth } from './forward-auth.ts'
@@ -72,22 +69,16 @@ export function createRouter(limiter: Limiter, others: readonly Endpoint[], open
       log('api-refused', String(caller.status), 'a call of the decision API had no valid token')
       return caller
     }
-    const parts = partsOf(env)
-    // A proxy calls for its clients, which have their own limits.
-    const startedAt = Date.now()
-    const refused = forClients ? undefined : await limitCaller(caller, config, parts, runtime)
-    if (refused) return refused
     const answering = answer({
       request,
       caller,
       rest: endpoint.path.exec(under)![1]!,
       config,
       rules: rulesOf({ ...runtime, context: undefined }),
-      parts,
+      parts: partsOf(env),
       runtime,
       log,
       stages,
-      spentMs: Math.max(0, Date.now() - startedAt),
     })
     return answering.catch(failedBy)
   }
@@ -119,22 +110,3 @@ function failedBy(error: unknown): Response {
 
 const notAllowed = (methods: string[]): Response =>
   problem(405, { title: 'Method Not Allowed' }, { Allow: methods.join(', ') })
-
-/** Returns the refusal of a caller above the limit `api.callers`, or `undefined`. */
-async function limitCaller(
-  { id }: Caller,
-  { api, ...config }: Config,
-  parts: LimiterParts,
-  { waitUntil }: ApiRuntime,
-): Promise<Response | undefined> {
-  if (!api) return undefined
-  const matched = {
-    policies: [
-      { policy: api.callers, partitionKey: [['caller', id] as [string, string]], cost: 1 },
-    ],
-  }
-  const [outcome] = await decideEach([{ matched }], parts, { waitUntil })
-  const { decision } = outcome!
-  if (decision.allowed) return undefined
-  return withDecisionFields(refusal(decision), decision, config)
-}

@@ -13,8 +13,7 @@ export interface Problem {
  * The reason for a call without a decision.
  * - `timeout`: no answer within the deadline. The call may have charged.
  * - `unreachable`: the connection failed. The call may have charged.
- * - `refused`: the answer is a problem. By `status`: 401, 403 and 404 concern the token; 400, 413 and 422 the body; 429 the caller's
- *   own limit.
+ * - `refused`: the answer is a problem. By `status`: 401, 403 and 404 concern the token; 400, 413 and 422 the body.
  * - `bad-reply`: the answer does not come from the decision API. A redirect is such an answer; it is not followed.
  */
 export type ApiErrorCode = 'timeout' | 'unreachable' | 'refused' | 'bad-reply'

@@ -36,8 +36,6 @@ export interface Call {
   log: Log
   /** Write refusals by an object, and recognize requests of `sluice verify`. */
   stages: RefusalStages & VerifyStages
-  /** The part of the deadline that the check of the caller's own limit used, in ms. */
-  spentMs: number
 }
 
 export interface Endpoint {

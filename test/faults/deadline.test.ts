@@ -116,7 +116,7 @@ test('If Redis loses the script, it is sent again once, within the same deadline
   }
 })
 
-test('One deadline holds for a whole decision: the keys of the issuer, the limit of an API caller and the store.', async () => {
+test('One deadline holds for a whole decision: the keys of the issuer and the store.', async () => {
   const silent = createServer(() => {})
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
   const { port } = silent.address() as AddressInfo
@@ -125,7 +125,6 @@ test('One deadline holds for a whole decision: the keys of the issuer, the limit
       {
         deadline: '400ms',
         jwt: { jwks: `http://127.0.0.1:${port}/` },
-        api: { callers: { limit: 1000, window: '1h' } },
         policies: [
           { ...policy, name: 'by-token', key: 'jwt:sub', match: { path: '/token' } },
           { ...policy, name: 'by-key', key: 'header:x-key', match: { path: '/key' } },

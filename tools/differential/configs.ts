@@ -121,7 +121,7 @@ const HOSTS = [
 const WITHOUT_BINDINGS: HostName[] = ['http', 'express', 'fastify', 'next']
 
 export function drawConfig(draw: Draw, { has, isByDefault }: Features): Drawn {
-  const { pick, chance, whole, maybe } = draw
+  const { pick, chance, maybe } = draw
   const host = pick(...HOSTS)
   const [isGateway, hasBindings] = [host === 'gateway', !WITHOUT_BINDINGS.includes(host)]
   const store = hasBindings && has(durableStore) && chance(0.2) ? durableStore : 'redis'
@@ -197,7 +197,6 @@ export function drawConfig(draw: Draw, { has, isByDefault }: Features): Drawn {
           period: '10s',
         })),
       }),
-      api: maybe(0.15, () => ({ callers: { limit: whole(2, 8), window: '10s' } })),
       refusal: maybe(
         0.1,
         () => (decision: { reason: string }) =>

@@ -160,12 +160,6 @@ export const gatewayMutants: Mutant[] = [
     'health',
   ),
   router(
-    'The limit of callers is not checked',
-    'if (!api) return undefined',
-    'if (!api || api.callers) return undefined',
-    'reports',
-  ),
-  router(
     'Each method may call an endpoint',
     'if (methods && !methods.includes(request.method))',
     'if (methods && !request.method)',

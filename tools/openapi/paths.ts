@@ -28,7 +28,6 @@ const problems = {
   422: {
     description: 'The body or a parameter is invalid. `errors` lists each error with its path.',
   },
-  429: { description: 'The caller exceeds its own limit.', headers: header('Retry-After') },
   503: { description: 'The store gave no answer. Of /metrics: the Analytics Engine gave none.' },
 } satisfies Record<number, { description: string; headers?: object }>
 
@@ -85,7 +84,7 @@ const operation = (
     requestBody: body(ref(input.schema), { example: input.example }),
     responses: {
       200: { description: answerOf[answer], content: json(ref(answer)) },
-      ...answers(400, 401, 403, 404, 405, ...statuses, 413, 422, 429),
+      ...answers(400, 401, 403, 404, 405, ...statuses, 413, 422),
     },
   },
 })
@@ -99,7 +98,7 @@ const limitOfKey = (
   ...by('operate'),
   responses: {
     200: { description: answerOf.LimitStatus, content: json(ref('LimitStatus')) },
-    ...answers(400, 401, 403, 404, 405, 409, ...statuses, 422, 429, 503),
+    ...answers(400, 401, 403, 404, 405, 409, ...statuses, 422, 503),
   },
 })
 const onTarget = { schema: 'Target', example: examples.target } as const
@@ -146,7 +145,7 @@ const counts = (
     ...by('operate'),
     responses: {
       200: { description: 'The counts.', content },
-      ...answers(401, 403, 404, 405, 429, ...statuses),
+      ...answers(401, 403, 404, 405, ...statuses),
     },
   },
 })
@@ -206,7 +205,7 @@ export const paths = {
           headers: replayed,
           content: json(oneOrMany('LimitStatus')),
         },
-        ...answers(400, 401, 403, 404, 405, 413, 422, 429, 503),
+        ...answers(400, 401, 403, 404, 405, 413, 422, 503),
       },
     },
   },
@@ -225,7 +224,7 @@ export const paths = {
           headers: replayed,
           content: json(oneOrMany('LimitStatus')),
         },
-        ...answers(400, 401, 403, 404, 405, 413, 422, 429, 503),
+        ...answers(400, 401, 403, 404, 405, 413, 422, 503),
       },
     },
   },
@@ -269,7 +268,7 @@ export const paths = {
             required: ['policies', 'store'],
           }),
         },
-        ...answers(401, 403, 404, 405, 429),
+        ...answers(401, 403, 404, 405),
       },
     },
   },
@@ -320,7 +319,7 @@ export const paths = {
       ...by('operate'),
       responses: {
         200: { description: 'A page of bans.', content: json(ref('BanPage')) },
-        ...answers(401, 403, 404, 405, 409, 422, 429, 503),
+        ...answers(401, 403, 404, 405, 409, 422, 503),
       },
     },
   },
@@ -332,7 +331,7 @@ export const paths = {
       ...by('operate'),
       responses: {
         200: { description: 'The limits that are set.', content: json(ref('OverrideList')) },
-        ...answers(401, 403, 404, 405, 409, 429, 503),
+        ...answers(401, 403, 404, 405, 409, 503),
       },
     },
   },

@@ -17,7 +17,6 @@ const objects: Record<string, string[]> = {
   'Penalty fields': ['policies.penalty'],
   'Lease fields': ['policies.lease'],
   'Live fields': ['live'],
-  'Caller limit fields': ['api.callers'],
   'API key fields': ['apiKeys'],
   'CORS fields': ['cors'],
   'Shield fields': ['shield'],

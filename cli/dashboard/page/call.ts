@@ -58,8 +58,6 @@ function messageOf(status: number, { detail }: Problem): string {
   if (status === 401) {
     return `The Worker refuses the token (401). Start the dashboard with a token of the Worker's variable SLUICE_OPERATE_TOKEN: --token TOKEN, or set the same variable here.`
   }
-  if (status === 429)
-    return 'The Worker refuses the calls of this token: its limit api.callers is used up.'
   return detail ?? `The Worker answers ${status}.`
 }
 

@@ -68,10 +68,10 @@ export interface Engine {
 }
 
 /** True if an isolate may count by itself. A live document may have any policy. */
-export const countsLocally = ({ api, live, policies, unconfigured }: Config): boolean =>
+export const countsLocally = ({ live, policies, unconfigured }: Config): boolean =>
   Boolean(live) ||
   unconfigured === 'local' ||
-  [...policies, api?.callers].some((policy) => policy?.onStoreError === 'local')
+  policies.some(({ onStoreError }) => onStoreError === 'local')
 
 export function createEngine(config: Config, log: Log, stages: EngineStages = {}): Engine {
   // Durable Objects replace the database and its batching.

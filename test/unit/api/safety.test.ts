@@ -259,36 +259,10 @@ describe('the decision API', () => {
   })
 })
 
-describe('the limit of callers', () => {
-  const second = 'a-second-api-token'
-  const api = useApi(
-    { ...config, api: { callers: { limit: 3, window: '1h', algorithm: 'fixed-window' } } },
-    { SLUICE_API_TOKEN: `${API_TOKEN} ${second}` },
-  )
-
-  test('Each token has its own caller limit, and a refused call charges nothing.', async () => {
-    const statuses = []
-    for (let time = 0; time < 5; time++) statuses.push((await api.decide(ask)).status)
-    expect(statuses).toEqual([200, 200, 200, 429, 429])
-    const refused = await api.call('/decide', ask)
-    expect(refused.headers.get('content-type')).toBe('application/problem+json')
-    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(3000)
-    const { status, body } = await api.decide({ ...ask, mode: 'peek' }, { token: second })
-    expect([status, body.limits[0]!.remaining]).toEqual([200, 997])
-    const proxied = {
-      'Sluice-Token': API_TOKEN,
-      'X-Forwarded-Method': 'GET',
-      'X-Forwarded-Uri': '/',
-    }
-    expect((await api.call('/auth', undefined, { token: null, headers: proxied })).status).toBe(200)
-  })
-})
-
 describe('the decision API without Redis', () => {
   const api = useApi(
     {
       deadline: '200ms',
-      api: { callers: { limit: 100, window: '1h' } },
       policies: [
         { ...policy, onStoreError: 'allow', match: { path: '/open' } },
         { ...policy, name: 'closed', onStoreError: 'deny', match: { path: '/closed' } },

@@ -115,16 +115,6 @@ test('The calls and commands equal those of the database, and reading the counts
   const { calls, billedCommands, latency } = (await statsOf()).total.store
   expect([calls, billedCommands]).toEqual([http, commands])
   expect(latency.counts.reduce((sum, count) => sum + count, 0)).toBe(calls)
-  // The limit of the callers of the decision API is a call, too.
-  const callers = { limit: 1_000, window: '1h' } as const
-  const limited = gateway.start({ ...config, api: { callers } }, { env: apiTokens, observe: {} })
-  const { store } = (await statsOf(apiOf(limited.fetch))).total
-  const after = bill()
-  expect([store.calls, store.billedCommands]).toEqual([
-    after.http - http,
-    after.commands - commands,
-  ])
-  expect(store.calls).toBe(1)
 })
 
 test('The calls of operators are counted apart from those for requests, refunds and decisions.', async () => {

@@ -10,7 +10,7 @@ import { cors } from './cors.ts'
 import { apiKeys } from './credentials.ts'
 import { expectations } from './expect.ts'
 import { headers } from './headers.ts'
-import { callers, type Policy, type PolicyOptions, policy } from './policy.ts'
+import { type Policy, type PolicyOptions, policy } from './policy.ts'
 import { type Refusal, type RefusalInput, refusal } from './refusal.ts'
 import { settingFields } from './settings.ts'
 import {
@@ -57,17 +57,6 @@ const allow = v.pipe(
   })),
 )
 
-const apiFields = () => ({
-  /**
-   * A limit on the calls of each API token: `{ limit, window }`, with optional `algorithm` and `burst`. It needs its own call to Redis
-   * for each request. It does not apply to forward-auth (`/_sluice/v1/auth`). Defaults to no limit.
-   */
-  callers,
-})
-
-/** Limits on the callers of the decision API (docs/reference/decision-api.md). */
-export interface ApiOptions extends Input<ReturnType<typeof apiFields>>, Named {}
-
 type ParsedPolicy = v.InferOutput<typeof policy>
 
 const configFields = <Context>() => ({
@@ -93,8 +82,6 @@ const configFields = <Context>() => ({
   allow: v.optional(list(named<AllowOptions>()(allow), 0), []),
   /** An entry or a list of entries for requests that are refused with 403. Takes precedence over `allow`. Defaults to none. */
   deny: v.optional(list(named<ListOptions>()(deny), 0), []),
-  /** Limits on the callers of the decision API: `{ callers }`. Defaults to no limits. */
-  api: v.optional(named<ApiOptions>()(object(apiFields))),
   /**
    * Where the address of the client comes from. Required outside of Cloudflare Workers if a policy or list uses the address. Defaults to
    * `CF-Connecting-IP` on Cloudflare Workers.
@@ -139,18 +126,14 @@ export interface Config extends ReturnType<typeof parsed> {}
 export type ListEntry = Config['deny'][number]
 
 function parsed({ originTimeout, deadline, ...rest }: Output<ConfigFields>) {
-  const withDeadline = (policy: ParsedPolicy): Policy => ({
-    ...policy,
-    deadlineMs: policy.deadlineMs ?? deadline,
-  })
-  const { policies, api } = rest
   return {
     ...rest,
-    policies: policies.map(withDeadline),
+    policies: rest.policies.map(
+      (policy): Policy => ({ ...policy, deadlineMs: policy.deadlineMs ?? deadline }),
+    ),
     /** `policies` are the names of the skipped policies; `undefined` skips all. */
     allow: withNames('allow', rest.allow),
     deny: withNames('deny', rest.deny),
-    api: api && { callers: withDeadline(api.callers) },
     originTimeoutMs: originTimeout,
     /** Longest duration of a decision for which no policy sets a deadline, ms. */
     deadlineMs: deadline,

@@ -15,23 +15,12 @@ import {
 import { limit } from './limit.ts'
 import { countOnly } from './outcomes.ts'
 import { type PlanOptions, type PlanSource, plan } from './plan.ts'
-import { buckets, checkCalendar, checkParameters, checkQuota } from './policy-checks.ts'
+import { checkCalendar, checkParameters, checkQuota } from './policy-checks.ts'
 import { countsBytes, usesBody } from './reads.ts'
 import { type Refusal, type RefusalInput, refusal } from './refusal.ts'
 import { reserve } from './reserve.ts'
-import {
-  accept,
-  duration,
-  type Input,
-  type Named,
-  name,
-  named,
-  type Output,
-  object,
-  oneOf,
-  whole,
-} from './shapes.ts'
-import { inWindows, normalTerms, termFields } from './terms.ts'
+import { accept, type Input, name, named, type Output, object } from './shapes.ts'
+import { normalTerms, termFields } from './terms.ts'
 
 const policyFields = <Context>() => ({
   /** Unique name of the policy: up to 64 letters, digits, `_`, `.` or `-`, starting with a letter or digit. It appears in the `RateLimit` fields. Required. */
@@ -147,26 +136,5 @@ export const policy = named<PolicyOptions>()(
       checkParameters(input, problem)
     }),
     v.transform(parsed),
-  ),
-)
-
-const callerFields = () => ({
-  /** The algorithm that counts calls. Defaults to `'sliding-window'`. */
-  algorithm: v.optional(oneOf(...inWindows, ...buckets), 'sliding-window'),
-  /** Calls of one caller in a window: a whole number, at least 1. Required. */
-  limit: whole(1),
-  /** The time window: a duration such as `'1m'`. Required. */
-  window: duration,
-  /** Capacity of the bucket in calls. Only for `'token-bucket'` (defaults to `limit`) and `'gcra'` (defaults to 1). */
-  burst: v.optional(whole(1)),
-})
-export interface CallerOptions extends Input<ReturnType<typeof callerFields>>, Named {}
-
-/** The limit on each caller of the decision API, parsed to a policy. */
-export const callers = named<CallerOptions>()(
-  v.pipe(
-    object(callerFields, (input, problem) => checkQuota(input, problem)),
-    v.transform((quota): PolicyOptions => ({ ...quota, name: 'api-callers', key: 'global' })),
-    policy,
   ),
 )

@@ -6,13 +6,14 @@ import { buckets } from './policy-checks.ts'
 import { type Output, oneOf, timeout, whole } from './shapes.ts'
 import { isUnit, LONGEST_MS, window } from './window.ts'
 
-export const inWindows = ['fixed-window', 'sliding-window', 'sliding-log'] as const
-
 export const termFields = () => ({
   /**
    * The algorithm that counts. `'gcra'` is `'token-bucket'` with a `burst` that defaults to 1. Defaults to `'sliding-window'`.
    */
-  algorithm: v.optional(oneOf(...inWindows, 'concurrency', ...buckets), 'sliding-window'),
+  algorithm: v.optional(
+    oneOf('fixed-window', 'sliding-window', 'sliding-log', 'concurrency', ...buckets),
+    'sliding-window',
+  ),
   /**
    * The time window of the quota: a duration such as `'10s'`, `'1m'`, `'1h'` or `'1d'`, or whole milliseconds. With `'fixed-window'` also
    * a calendar `'day'`, `'week'` (from Monday) or `'month'`. With `'concurrency'` the lifetime of a slot that is not released. Required.

@@ -96,7 +96,7 @@ describe('the problems of the configuration', () => {
     [{ policies: [valid, valid] }, 'policies[1].name: a name that no other policy has | "a"'],
     [
       { policies: [], orgin: 'x' },
-      'orgin: one of the fields origin, originTimeout, policies, allow, deny, api, clientAddress, caseSensitivePaths, apiKeys, headers, cors, refusal, deadline, clock, denialCache, batching, store, unconfigured, namespace, use, expect, accept, live, tables, shield | "x"',
+      'orgin: one of the fields origin, originTimeout, policies, allow, deny, clientAddress, caseSensitivePaths, apiKeys, headers, cors, refusal, deadline, clock, denialCache, batching, store, unconfigured, namespace, use, expect, accept, live, tables, shield | "x"',
     ],
     [
       { policies: [], origin: 'example.com' },
