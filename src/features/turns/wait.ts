@@ -63,7 +63,10 @@ export const createWaiting = (room: WaitingRoom): Waiting => ({
           if (mayHaveTicket(pending, states!, ticket)) leave()
           break
         }
-        if (!outcome.decision.allowed) latest = Math.max(latest, (until = Date.now() + turnMs))
+        if (!outcome.decision.allowed) {
+          until = Date.now() + turnMs
+          latest = Math.max(latest, until)
+        }
         let isStill = true
         // Of a stored reply, the time of the turn has passed, or another call waits for it.
         if (!reply.replayed) {
