@@ -124,7 +124,7 @@ const keyOf = ({ policy, partitionKey, distinct, cost, floor = 0, period }: Matc
 
 /** How long a refusal is certain to stay valid, ms. 0 for an admission, and for a refusal that must not be cached. */
 function validFor({ policy, floor }: Match, state: QuotaState): number {
-  const { allowed, remaining, retryAfterMs, nextAfterMs, bannedForMs } = state
+  const { allowed, remaining, retryAfterMs, resetAfterMs, nextAfterMs, bannedForMs } = state
   if (allowed || policy.mode === 'shadow') return 0
   if (bannedForMs) return bannedForMs
   if (policy.penalty || remaining > 0 || retryAfterMs === null) return 0
@@ -132,8 +132,8 @@ function validFor({ policy, floor }: Match, state: QuotaState): number {
   if (policy.settles) return 0
   // Until a lease ends, other isolates may refund its unspent units. After the limit of an operator another one applies.
   const { overriddenForMs = MAX_AGE_MS } = state
-  // So early a request may have a place again.
-  const untilPlaceMs = retryAfterMs - (policy.wait ?? 0)
+  // So early a request may have a place again. In a line, the other times are estimates, but the quota is full no later than it says.
+  const untilPlaceMs = Math.min(retryAfterMs - (policy.wait ?? 0), resetAfterMs)
   return Math.min(nextAfterMs, untilPlaceMs, overriddenForMs, policy.lease?.ttlMs ?? MAX_AGE_MS)
 }
 

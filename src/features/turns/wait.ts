@@ -38,7 +38,10 @@ export const createWaiting = (room: WaitingRoom): Waiting => ({
     function leave() {
       const leaving = parts.store
         .decide([{ mode: 'leave', limits, ticket: { ...ticket } }], { deadlineMs: REFUND_MS })
-        .then(() => room.wake(subjects), parts.onStoreError)
+        .then(() => {
+          parts.denialCache?.forget(Date.now(), subjects)
+          room.wake(subjects)
+        }, parts.onStoreError)
       options.waitUntil?.(leaving)
     }
 

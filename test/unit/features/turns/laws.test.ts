@@ -424,8 +424,8 @@ law(
   { users: 1, leave: true, differ: true, jitter: false },
   async (plan, time) => {
     const world = heldWorld(time)
-    // A list of calls may wait for the end of its millisecond, and here no time passes.
-    const alone = { batching: false }
+    // A list of calls may wait for the end of its millisecond, and here no time passes. A cached refusal is no answer of the store.
+    const alone = { batching: false, denialCache: false }
     const isolates = [0, 1, 2, 3].map(() => world.isolate(policiesOf(plan, true), alone))
     const passed: Visit[] = []
     for (const visit of plan.visits) {

@@ -58,6 +58,42 @@ test('When a request leaves the line, each of those behind it passes one turn ea
     expect(passed).toEqual([0, 1, 2, 3])
   }))
 
+test('When a request leaves the line, its isolate forgets the refusals of those for whom the line was too long.', () =>
+  inVirtualTime(async (time) => {
+    const policy = { algorithm: 'token-bucket', limit: 1, window: '1s', wait: '1s' }
+    const { check } = heldWorld(time).isolate([line(policy)])
+    await check()
+    const left = check({}, time.sleep(20))
+    await time.pass(10)
+    expect((await check()).allowed).toBe(false)
+    await time.pass(20)
+    expect((await left).allowed).toBe(false)
+    const next = check()
+    await time.pass(5_000)
+    expect((await next).allowed).toBe(true)
+  }))
+
+test('A refusal because of the line is remembered until units come back, and not until the line may have ended.', () =>
+  inVirtualTime(async (time) => {
+    const { check } = heldWorld(time).isolate([
+      line({
+        ...{ algorithm: 'fixed-window', limit: 2, window: '1s', wait: '100ms' },
+        ...{ plan: 'header:x-plan', limits: { small: 2, large: 4 } },
+        reserve: [{ match: { header: { 'x-reserves': 'yes' } }, share: 0.5 }],
+      }),
+    ])
+    const [small, large] = [{ 'x-plan': 'small' }, { 'x-plan': 'large' }]
+    const reserves = { ...small, 'x-reserves': 'yes' }
+    for (const _ of [1, 2]) expect((await check(small)).allowed).toBe(true)
+    await time.pass(950)
+    const waiting = [small, large, large, large].map((headers) => check(headers))
+    await time.pass(10)
+    expect((await check(reserves)).decision.retryAfterMs).toBeGreaterThan(2_000)
+    await time.pass(1_100)
+    for (const one of waiting) expect((await one).allowed).toBe(true)
+    expect((await check(reserves)).allowed).toBe(true)
+  }))
+
 test('Units that come back wake the first request of a line, and no other.', () =>
   inVirtualTime(async (time) => {
     const room = createRoom(10)
