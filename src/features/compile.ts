@@ -3,7 +3,7 @@
 export { compile as bans } from './bans/stages.ts'
 export { compile as concurrency } from './concurrency/stages.ts'
 export { compile as distinct } from './distinct/stages.ts'
-export { compile as leases } from './leases/stages.ts'
+export { compile as leases } from './leases/leases.ts'
 export { compile as live } from './live/stages.ts'
 export { compile as overrides } from './overrides/stages.ts'
 export * from './parts.ts'

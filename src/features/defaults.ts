@@ -22,20 +22,10 @@ export const defaultFields: readonly FeatureFields[] = [
   declarations.turns,
 ]
 
+const compiles: Record<string, Feature['compile']> = stages
+
 /** These features, and the parts of the core. */
 export const defaults = (): Feature[] => [
-  { ...declarations.bans, compile: stages.bans },
-  { ...declarations.concurrency, compile: stages.concurrency },
-  { ...declarations.distinct, compile: stages.distinct },
-  { ...declarations.headerSets, compile: () => ({}) },
-  { ...declarations.leases, compile: stages.leases },
-  { ...declarations.live, compile: stages.live },
-  { ...declarations.overrides, compile: stages.overrides },
-  { ...declarations.plans, compile: stages.plans },
-  { ...declarations.proxies, compile: stages.proxies },
-  { ...declarations.refusals, compile: stages.refusals },
-  { ...declarations.shield, compile: stages.shield },
-  { ...declarations.slidingLog, compile: stages.slidingLog },
-  { ...declarations.turns, compile: stages.turns },
+  ...defaultFields.map((one) => ({ ...one, compile: compiles[one.name] ?? (() => ({})) })),
   ...coreParts(),
 ]

@@ -21,13 +21,12 @@ export const disjoint = (one: Condition, other: Condition): boolean =>
   namedApart(one.query, other.query) ||
   botsApart(one.verifiedBot, other.verifiedBot) ||
   scoresApart(one.botScore, other.botScore) ||
-  CREDENTIALS.some((field) => credentialApart(one[field], other[field])) ||
+  // A credential that is not valid may match either, but neither for certain.
+  CREDENTIALS.some((field) => noneMeet(listOf(one[field]), listOf(other[field]), equal)) ||
   (one.not ?? []).some((excluded) => covers(excluded, other)) ||
   (other.not ?? []).some((excluded) => covers(excluded, one))
 
-/** A credential that is not valid may match either, but neither for certain. */
-const credentialApart = (one: boolean | undefined, other: boolean | undefined) =>
-  one !== undefined && other !== undefined && one !== other
+const listOf = <T>(one: T | undefined) => (one === undefined ? undefined : [one])
 
 const equal = <T>(one: T, other: T) => one === other
 
@@ -53,13 +52,9 @@ const isExact = (text: string) => !/[*,]/.test(text)
 
 const textsMeet = (one: string, other: string) => one === other || !isExact(one) || !isExact(other)
 
-type ComparedValues = Condition['header']
-
-const namedApart = (ones: ComparedValues, others: ComparedValues) =>
-  (ones ?? []).some(({ name, values }) =>
-    (others ?? []).some(
-      (other) => other.name === name && noneMeet(values, other.values, textsMeet),
-    ),
+const namedApart = (ones: Condition['header'] = [], others: Condition['header'] = []) =>
+  ones.some(({ name, values }) =>
+    others.some((other) => other.name === name && noneMeet(values, other.values, textsMeet)),
   )
 
 /** The segments of a pattern; `undefined` for a parameter. */
@@ -80,11 +75,7 @@ const hasDots = (pattern: string) => /\/\.\.?(?:\/|$)/.test(pattern)
 function pathsMeet(one: string, other: string): boolean {
   if (hasDots(one) || hasDots(other)) return true
   const [ones, others] = [segmentsOf(one), segmentsOf(other)]
-  const shared = Math.min(ones.length, others.length)
-  for (let index = 0; index < shared; index += 1) {
-    const [a, b] = [ones[index], others[index]]
-    if (a !== undefined && b !== undefined && a !== b) return false
-  }
+  if (ones.some((text, index) => text && others[index] && text !== others[index])) return false
   if (ones.length === others.length) return true
   return (ones.length < others.length ? one : other).endsWith('/*')
 }

@@ -12,16 +12,23 @@ import { failedExpectations } from './expect/expectations.ts'
 import { expectationsOf } from './expect/options.ts'
 import { type ConfigRule, type Facts, type Found, listed, type PolicyRule } from './facts.ts'
 import { neverApplies, neverRefuses } from './idle.ts'
-import { spoofableList, takesAll } from './lists.ts'
 import { unknownMethods, unknownMethodsInList } from './methods.ts'
 import { claimOfOtherKey, digestAsPlan, unknownPlans } from './plans.ts'
-import { explained } from './problems.ts'
+import { DUPLICATE, explained } from './problems.ts'
 import { costNeverFits, globalKey, largeLog, neverCharges, noPolicies } from './quota.ts'
 import { refusalOfConfig, refusalOfPolicy } from './refusals.ts'
 import { reserveTakesAll, reserveUnreachable } from './reserve.ts'
 import { tightShield } from './shield.ts'
 import { largeLease, shortBan, shortWait, waitsOfCalls } from './sizes.ts'
-import { ipv6ByAddress, ipv6Denied, loginFailsOpen, spoofableKey, spoofableMatch } from './trust.ts'
+import {
+  ipv6ByAddress,
+  ipv6Denied,
+  loginFailsOpen,
+  spoofableKey,
+  spoofableList,
+  spoofableMatch,
+  takesAll,
+} from './trust.ts'
 
 const policyRules = [
   loginFailsOpen,
@@ -129,17 +136,11 @@ function parsed(options: unknown): Config[] {
 /** Converts the problems of a `ConfigError` to findings. @internal */
 export function problemsOf(error: unknown): Finding[] {
   if (!(error instanceof ConfigError)) throw error
-  return error.problems.map((problem): Finding => {
-    const isDuplicate = problem.expected === 'a name that no other policy has'
-    return {
-      code: isDuplicate ? 'duplicate-name' : 'invalid',
-      path: problem.path,
-      ...explained(problem),
-      ...(isDuplicate && {
-        hint: 'Rename one of the two policies: the name appears in the RateLimit fields and marks the counters in Redis.',
-      }),
-    }
-  })
+  return error.problems.map((problem) => ({
+    code: problem.expected === DUPLICATE ? 'duplicate-name' : 'invalid',
+    path: problem.path,
+    ...explained(problem),
+  }))
 }
 
 function findingsIn(facts: Facts, workerRules: ConfigRule[], shared: PolicyRule): Finding[] {

@@ -13,6 +13,9 @@ const FEATURES: Record<string, string | undefined> = {
   cluster: 'cluster()',
 }
 
+/** What the parser expects in place of a name that is there twice. */
+export const DUPLICATE = 'a name that no other policy has'
+
 const isUnknownField = (expected: string) => expected.startsWith('one of the fields ')
 
 /** Converts a problem to the message of a finding and a hint on what to write instead. The hint is empty if there is nothing to add. */
@@ -24,6 +27,8 @@ export function explained(problem: ConfigProblem): { message: string; hint: stri
 }
 
 function hintOf({ path, expected, got }: ConfigProblem): string {
+  if (expected === DUPLICATE)
+    return 'Rename one of the two policies: the name appears in the RateLimit fields and marks the counters in Redis.'
   const feature = FEATURES[path]
   if (feature && isUnknownField(expected))
     return `Write use: [${feature}] beside policies, with import { ${path} } from 'sluice/features'.`

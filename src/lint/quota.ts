@@ -69,11 +69,9 @@ export const globalKey: PolicyRule = ({ name, key, match }, at) => {
 export const neverCharges: PolicyRule = (policy, at, facts) => {
   const { name, cost } = policy
   const charges =
-    cost.header !== undefined ||
-    cost.response !== undefined ||
-    cost.usage !== undefined ||
-    cost.body !== undefined ||
-    cost.graphql !== undefined ||
+    [cost.header, cost.response, cost.usage, cost.body, cost.graphql].some(
+      (one) => one !== undefined,
+    ) ||
     cost.rules.some((rule) => rule.cost > 0) ||
     (cost.otherwise > 0 && !ruleMatchesAll(policy))
   if (charges || writtenOf(policy, facts).penalty === 'manual') return []

@@ -39,8 +39,8 @@ const observeMutants: Mutant[] = [
   nearLimit('a ban sends a notice', '  !bannedForMs &&\n', '', 'near-limit'),
   nearLimit(
     'the notices of a request are sent at the same time',
-    'send(notice, window, mark, index, last)',
-    'send(notice, window, mark, index, after)',
+    'send(notice, index, last)',
+    'send(notice, index, after)',
     'near-limit',
   ),
   nearLimit(
@@ -179,10 +179,10 @@ const refusalText = mutantsOf('src/features/refusals/stages.ts', 'test/unit/core
 const jitterMutant = mutantsOf('src/features/jitter/index.ts', 'test/unit/features/jitter')
 const quotaEndpoint = mutantsOf('src/features/quota/index.ts', 'test/unit/features/quota')
 const quotaCaller = mutantsOf('src/features/quota/caller.ts', 'test/unit/features/quota')
-const canonical = mutantsOf('src/features/bodies/canonical-json.ts', 'test/unit/features/bodies')
+const canonical = mutantsOf('src/features/bodies/json.ts', 'test/unit/features/bodies')
 const errorBody = mutantsOf('src/features/bodies/error-body.ts', 'test/unit/features/bodies')
 const inFlight = mutantsOf('src/features/bodies/in-flight.ts', 'test/unit/features/bodies')
-const graphql = mutantsOf('src/features/graphql/cost.ts', 'test/unit/features/graphql')
+const graphql = mutantsOf('src/features/graphql/graphql.ts', 'test/unit/features/graphql')
 
 const bodiesMutants: Mutant[] = [
   inFlight(
@@ -235,7 +235,7 @@ const bodiesMutants: Mutant[] = [
     'if (false)',
     'quota',
   ),
-  quotaEndpoint('the endpoint has no limit', 'if (!first.decision.allowed)', 'if (false)', 'quota'),
+  quotaEndpoint('the endpoint has no limit', 'if (!first.allowed)', 'if (false)', 'quota'),
   quotaCaller(
     'shadow policies are public',
     "policy.mode === 'enforce' && !depends",
@@ -348,9 +348,14 @@ const bodiesMutants: Mutant[] = [
   jsonFlaw('64 levels are too many', 'length > maxLevels', 'length >= maxLevels', 'json'),
   usage('a name with an escape is not found', '/\\\\u00[2-7]/', '/\\\\u00[89]/', 'usage'),
   json('the long s is no s', 'name.toUpperCase().toLowerCase()', 'name.toLowerCase()', 'json'),
-  json('inherited properties count', 'Object.hasOwn(node as object, name)', 'name in node', 'json'),
+  json(
+    'inherited properties count',
+    'Object.hasOwn(value as object, name)',
+    '(name in value)',
+    'json',
+  ),
   json('a rounded number is a value', ' <= Number.MAX_SAFE_INTEGER', ' < Infinity', 'json'),
-  graphql('1000 fields are too many', 'fields > maxFields', 'fields >= maxFields', 'cost'),
+  graphql('1000 fields are too many', 'fields > MAX_FIELDS', 'fields >= MAX_FIELDS', 'cost'),
   graphql('the cheapest operation counts', '= Math.max(...(costs', '= Math.min(...(costs', 'cost'),
   graphql('a negative size counts', ' && value >= 0', '', 'cost'),
   graphql('an explicit null has the default', 'given === undefined ?', 'given == null ?', 'cost'),
@@ -536,8 +541,13 @@ const lintMutants: Mutant[] = [
   ),
   lint('trust')('a login that only reads fails open', 'readsOnly || ', '', 'trust'),
   lint('reserve')('the last unit is not enough', 'left >= cheapest', 'left > cheapest', 'reserve'),
-  lint('lists')('a secret of 16 characters is short', '>= MIN_SECRET', '> MIN_SECRET', 'lists'),
-  lint('lists')('one OPTIONS makes a preflight', 'method?.every', 'method?.some', 'lists'),
+  lint('trust')('a secret of 16 characters is short', '>= MIN_SECRET', '> MIN_SECRET', 'lists'),
+  lint('trust')(
+    'one OPTIONS makes a preflight',
+    'method?.every((one)',
+    'method?.some((one)',
+    'lists',
+  ),
 ]
 
 const api = (file: string) => mutantsOf(`src/api/${file}.ts`, 'test/unit/api')

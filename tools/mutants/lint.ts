@@ -3,7 +3,7 @@ import { type Mutant, mutantsOf } from './mutant.ts'
 const lint = (file: string) => mutantsOf(`src/lint/${file}.ts`, 'test/unit/lint')
 const units = lint('expect/units')
 const bound = lint('expect/bound')
-const counters = lint('expect/counters')
+const counters = lint('expect/bound')
 const example = lint('expect/counterexample')
 const disjoint = lint('disjoint')
 const covers = lint('covers')
@@ -78,7 +78,7 @@ export const lintMutants: Mutant[] = [
   ),
   disjoint(
     'a credential is never apart',
-    'one !== undefined && other !== undefined && one !== other',
+    'noneMeet(listOf(one[field]), listOf(other[field]), equal)',
     'false',
     'covers',
   ),

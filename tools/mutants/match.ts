@@ -7,10 +7,10 @@ const condition = mutantsOf('src/core/program/condition.ts', unit)
 const credentials = mutantsOf('src/core/program/credentials.ts', unit)
 const key = mutantsOf('src/core/program/key.ts', unit)
 const sources = mutantsOf('src/core/program/source.ts', unit)
-const bodySource = mutantsOf('src/features/bodies/source.ts', unit)
+const bodySource = mutantsOf('src/features/bodies/index.ts', unit)
 const paths = mutantsOf('src/core/program/paths.ts', unit)
 const plan = mutantsOf('src/core/program/plan.ts', unit)
-const claims = mutantsOf('src/features/jwt/limit.ts', unit)
+const claims = mutantsOf('src/features/jwt/claims.ts', unit)
 const cost = mutantsOf('src/core/program/cost.ts', unit)
 const parts = mutantsOf('src/core/base/part.ts', 'test/unit/core/decide')
 const subject = mutantsOf('src/core/decide/subject.ts', 'test/unit/core/decide')
@@ -264,12 +264,7 @@ export const matchMutants: Mutant[] = [
     "[label, value ?? '']",
     'subject',
   ),
-  subject(
-    'cuts subjects too short',
-    'new Uint8Array(digest, 0, 12)',
-    'new Uint8Array(digest, 0, 9)',
-    'subject',
-  ),
+  subject('cuts subjects too short', 'hmac(key, text, 12)', 'hmac(key, text, 9)', 'subject'),
 
   address(
     'counts one proxy too many',

@@ -30,7 +30,6 @@ const client = mutantsOf('src/stores/upstash.ts', 'test/unit/stores')
 const ownClient = mutantsOf('src/stores/redis.ts', 'test/unit/stores')
 const breaker = of('breaker')
 const deadline = of('deadline')
-const demand = leasing('demand')
 const lease = leasing('lease')
 const call = leasing('call')
 const inFlight = leasing('in-flight')
@@ -580,13 +579,13 @@ export const storeMutants: Mutant[] = [
     'deadline',
   ),
 
-  demand(
+  lease(
     'the demand of the span before does not fade',
     'previous * (1 - (now - start) / spanMs)',
     'previous',
     'demand',
   ),
-  demand(
+  lease(
     'a clock that is set back keeps the demand',
     'isWithin(now, start, start + spanMs)',
     'now < start + spanMs',

@@ -3,7 +3,7 @@ import { type Mutant, mutantsOf } from './mutant.ts'
 const unit = 'test/unit/features/verify'
 const verified = mutantsOf('src/features/verify/verified.ts', unit)
 const field = mutantsOf('src/features/verify/field.ts', unit)
-const allowance = mutantsOf('src/features/verify/allowance.ts', unit)
+const allowance = mutantsOf('src/features/verify/verified.ts', unit)
 const feature = mutantsOf('src/features/verify/index.ts', unit)
 const fingerprint = mutantsOf('src/features/verify/fingerprint.ts', unit)
 const wait = mutantsOf('cli/verify/wait.ts', 'test/cli')

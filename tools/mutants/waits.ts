@@ -100,7 +100,7 @@ export const waitsMutants: Mutant[] = [
   ),
   wait(
     'a request that passes wakes no other',
-    'if (Date.now() < until) room.wake',
+    'if (Date.now() < latest) room.wake',
     'if (false) room.wake',
     'laws',
   ),

@@ -1,4 +1,5 @@
 /** The name of a partition key in the store. */
+import { hmac, hmacKey } from '../base/digest.ts'
 import { canonical, type Part } from '../base/part.ts'
 import { Recent } from '../base/recent.ts'
 import type { Soon } from '../base/when-known.ts'
@@ -16,22 +17,12 @@ const MAX_LENGTH = 256
  * the secret, addresses cannot be found by brute force.
  */
 export function hashedSubjects(secret: string): NameSubject {
-  const utf8 = new TextEncoder()
   const known = new Recent<string>(MAX_NAMES)
   let key: CryptoKey | undefined
 
   async function sign(text: string): Promise<string> {
-    key ??= await crypto.subtle.importKey(
-      'raw',
-      utf8.encode(secret),
-      { name: 'HMAC', hash: 'SHA-256' },
-      false,
-      ['sign'],
-    )
-    const digest = await crypto.subtle.sign('HMAC', key, utf8.encode(text))
-    const subject = btoa(String.fromCharCode(...new Uint8Array(digest, 0, 12)))
-      .replaceAll('+', '-')
-      .replaceAll('/', '_')
+    key ??= await hmacKey(secret)
+    const subject = (await hmac(key, text, 12)).replaceAll('+', '-').replaceAll('/', '_')
     if (text.length <= MAX_LENGTH) known.set(text, subject)
     return subject
   }

@@ -87,7 +87,7 @@ export function compileCondition(
 }
 
 /** True if all comparisons are true, false if one is false. */
-function every<One>(all: One[], compare: (one: One) => Comparison): Comparison {
+export function every<One>(all: One[], compare: (one: One) => Comparison): Comparison {
   let result: Comparison = true
   for (const one of all) {
     const known = compare(one)

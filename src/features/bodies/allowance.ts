@@ -1,14 +1,14 @@
 /** The units that a stream may use before it takes more (`cost.cut`). */
 import type { PolicyLimit } from '../../core/decide/limit.ts'
 import type { Kept, Metering } from '../../core/decide/settle.ts'
-import type { Usage } from './usage.ts'
+import { Usage } from './usage.ts'
 
 /** The units of one limit that are reserved for a response. They grow by chunks of `otherwise` while the stream runs. */
 export class Allowance {
   readonly limit: PolicyLimit
   readonly usage: Usage
   readonly #metering: Metering
-  /** The reserved units: those of the first charge, and those taken since. */
+  /** Those of the first charge, and those taken since. */
   readonly #taken: PolicyLimit[]
   #units: number
   /** The call that takes the next chunk. */
@@ -18,9 +18,9 @@ export class Allowance {
   /** Set if the stream may not go on: why, for the client. */
   refusal: StreamEnd | undefined
 
-  constructor(limit: PolicyLimit, usage: Usage, metering: Metering) {
+  constructor(limit: PolicyLimit, metering: Metering) {
     this.limit = limit
-    this.usage = usage
+    this.usage = new Usage(limit)
     this.#metering = metering
     this.#taken = [limit]
     this.#units = limit.cost

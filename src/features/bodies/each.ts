@@ -1,5 +1,4 @@
 /** How a policy applies to the messages of a request. */
-
 import { canonical } from '../../core/base/part.ts'
 import { MAX_UNITS } from '../../core/base/units.ts'
 import type { Soon } from '../../core/base/when-known.ts'
@@ -70,10 +69,7 @@ function mapped(result: Described, change: (one: Match) => Match): Described {
 }
 
 const costOf = (matches: Match[]) =>
-  Math.min(
-    matches.reduce((sum, { cost }) => sum + cost, 0),
-    MAX_UNITS,
-  )
+  matches.reduce((sum, { cost }) => Math.min(sum + cost, MAX_UNITS), 0)
 
 /** One match for each quota, with the sum of the costs, the smallest plan and the largest share that must stay free. */
 function summed(matches: Match[]): Match[] {

@@ -1,7 +1,12 @@
-/** Policies by the JSON body of a request, and costs in the body of a response. */
+import * as v from 'valibot'
 import type { Soon } from '../../core/base/when-known.ts'
+import { parsedOptions } from '../../core/config/schema/checked.ts'
+import type { BodyPart } from '../../core/config/schema/key.ts'
+import { duration, type Input, type Named, named, object } from '../../core/config/schema/shapes.ts'
 import type { Feature } from '../../core/feature.ts'
 import type { Met, Unmet } from '../../core/program/match.ts'
+import type { PartSource } from '../../core/program/source.ts'
+import { folded } from '../../core/request/fold.ts'
 import { oncePerRequest } from '../../core/request/memo.ts'
 import { queryValues } from '../../core/request/values.ts'
 import type { RequestView } from '../../core/request/view.ts'
@@ -9,20 +14,65 @@ import { checkBodies } from './check.ts'
 import { describeEach, type Messages } from './each.ts'
 import { errorBody } from './error-body.ts'
 import { UNREADABLE } from './json.ts'
-import { messageOf } from './message.ts'
+import { type GraphqlCost, messageOf } from './message.ts'
 import { meterBody } from './meter.ts'
-import { type BodiesOptions, parseOptions } from './options.ts'
 import { readBody } from './read.ts'
-import { bodySource } from './source.ts'
 
 export type { GraphqlCost } from './message.ts'
-export type { BodiesOptions } from './options.ts'
+
+const KIB = 1024
+const MOST = KIB * KIB
+
+/** A size in bytes, or with a unit: `'64kb'`, `'1mb'`. */
+export type Size = number | `${number}${'b' | 'kb' | 'mb'}`
+
+function parseSize(input: unknown): number | undefined {
+  const [, digits, unit = 'b'] = /^(\d{1,7})(b|kb|mb)?$/i.exec(String(input)) ?? []
+  const bytes = Number(digits) * { b: 1, kb: KIB, mb: MOST }[unit.toLowerCase() as 'b']
+  return bytes >= 1 && bytes <= MOST ? bytes : undefined
+}
+
+const size = v.pipe(
+  v.custom<Size>(
+    (input) => parseSize(input) !== undefined,
+    'a size like "64kb" of at most "1mb", or bytes',
+  ),
+  v.transform((input) => parseSize(input)!),
+)
+
+const fields = () => ({
+  /** Largest body that is read: a size such as `'64kb'`, or bytes; at most `'1mb'`. A larger body counts as unreadable. Defaults to `'64kb'`. */
+  max: v.optional(size, 64 * KIB),
+  /** Longest wait for a body that arrives slowly: at most `'60s'`. After it the body counts as unreadable. Defaults to `'5s'`. */
+  timeout: v.optional(v.pipe(duration, v.maxValue(60_000, 'a duration of at most "60s"')), 5_000),
+  /** The cost of GraphQL documents, for `cost: { graphql: true }`: the result of `graphqlCost()` from `sluice/graphql`. Defaults to none. */
+  graphql: v.optional(
+    v.custom<GraphqlCost>(
+      (input) => typeof input === 'function',
+      "the result of graphqlCost() from 'sluice/graphql'",
+    ),
+  ),
+})
+
+/** Options of `bodies`. */
+export interface BodiesOptions extends Input<ReturnType<typeof fields>>, Named {}
+
+const schema = named<BodiesOptions>()(object(fields))
 
 /** Most messages of one body that are read. More are charged as unreadable ones. */
 const MAX_MESSAGES = 100
 
 /** Most keys of one request in addition to those of one quota for each policy. */
 const MAX_MORE_KEYS = 64
+
+/** A value of the body as a part of a key. */
+const bodySource: PartSource = {
+  compile:
+    (part: BodyPart, { unreadable }) =>
+    ({ message }) =>
+      message?.read(part, unreadable),
+  fold: (value, { digest }: BodyPart) => (digest ? value : folded(value)),
+}
 
 /**
  * Lets policies use the JSON body of a request (`body:<path>` in `key`, `match.body`, `cost.body`), and the usage in the body of a response
@@ -36,24 +86,17 @@ const MAX_MORE_KEYS = 64
  * })
  */
 export function bodies(options: BodiesOptions = {}): Feature {
-  const { graphql, max: maxBytes, maxResponse, timeout: timeoutMs } = parseOptions(options)
-  const message = (value: unknown, view: RequestView) =>
-    messageOf(
-      value,
-      graphql,
-      view.omitted?.includes('query')
-        ? undefined
-        : (name) => queryValues(view, name).filter((one) => one !== undefined),
-    )
+  const { graphql, max: maxBytes, timeout: timeoutMs } = parsedOptions(schema, options, 'bodies')
+  const message = (value: unknown, view: RequestView) => {
+    const urlQuery = (name: string) => queryValues(view, name).filter((one) => one !== undefined)
+    return messageOf(value, graphql, view.omitted?.includes('query') ? undefined : urlQuery)
+  }
 
   const contentOf = oncePerRequest(({ request }: Pick<RequestView, 'request'>) =>
     readBody(request, { maxBytes, timeoutMs }),
   )
 
-  interface Asked extends Pick<RequestView, 'request'> {
-    view: RequestView
-    freeKeys: number
-  }
+  type Asked = { request: Request; view: RequestView; freeKeys: number }
   const messagesOf = oncePerRequest(async ({ view, freeKeys }: Asked): Promise<Messages> => {
     const room = { keys: Math.min(MAX_MORE_KEYS, freeKeys) }
     const content = await contentOf(view)
@@ -75,11 +118,6 @@ export function bodies(options: BodiesOptions = {}): Feature {
     const messages = await messagesOf({ request: view.request, view, freeKeys })
     return describeEach(views, messages, describe, message(UNREADABLE, view))
   }
-  async function bodyProblem(request: Request): Promise<string | undefined> {
-    const content = await contentOf({ request })
-    return content && 'unreadable' in content ? content.unreadable : undefined
-  }
-
   return {
     name: 'bodies',
     readsBodies: true,
@@ -87,15 +125,15 @@ export function bodies(options: BodiesOptions = {}): Feature {
     compile: () => ({
       sources: { body: bodySource },
       refine,
-      bodyProblem,
-      errorBody: async (format, request, problem) =>
-        errorBody(
-          format,
-          await contentOf({ request }),
-          problem,
-          request.headers.get('accept') ?? '',
-        ),
-      meter: (answer, metering) => meterBody(answer, metering, maxResponse),
+      async bodyProblem(request) {
+        const content = await contentOf({ request })
+        return content && 'unreadable' in content ? content.unreadable : undefined
+      },
+      async errorBody(format, request, problem) {
+        const content = await contentOf({ request })
+        return errorBody(format, content, problem, request.headers.get('accept') ?? '')
+      },
+      meter: meterBody,
     }),
   }
 }

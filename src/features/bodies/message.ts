@@ -2,10 +2,9 @@ import { sha256 } from '../../core/base/digest.ts'
 import { MAX_UNITS } from '../../core/base/units.ts'
 import type { Condition } from '../../core/config/schema/condition.ts'
 import type { Cost } from '../../core/config/schema/cost.ts'
-import { inAll, reached, textMatcher } from '../../core/program/condition.ts'
+import { every, inAll, reached, textMatcher } from '../../core/program/condition.ts'
 import type { Message } from '../../core/request/message.ts'
-import { canonicalJson } from './canonical-json.ts'
-import { textOf, UNREADABLE, valueAt } from './json.ts'
+import { canonicalJson, textOf, UNREADABLE, valueAt } from './json.ts'
 
 type BodyCondition = NonNullable<Condition['body']>
 
@@ -47,11 +46,6 @@ export function messageOf(
     const text = textOf(found)?.toLowerCase()
     const matches = (value: string) => matchersOf(values).some((matches) => matches(value))
     return text === undefined ? undefined : inAll([text], matches)
-  }
-
-  const meets = (condition: BodyCondition) => {
-    const results = condition.map(meetsOne)
-    return results.includes(false) ? false : results.includes(undefined) ? undefined : true
   }
 
   /**
@@ -97,7 +91,7 @@ export function messageOf(
       const text = found === UNREADABLE ? undefined : canonicalJson(found)
       return text === undefined ? unreadable : sha256(text)
     },
-    meets,
+    meets: (condition) => every(condition, meetsOne),
     cost(all, cost, view) {
       const [rules, isDecided] = reached(all, view)
       return Math.max(...rules.map((rule) => rule.cost), ...(isDecided ? [] : [ownCost(cost)]))

@@ -3,18 +3,15 @@ import { countsBytes } from '../../core/config/schema/reads.ts'
 import { counts, type Kept, type Metering } from '../../core/decide/settle.ts'
 import { pipeFor } from '../../core/respond/body-end.ts'
 import { Allowance, type StreamEnd } from './allowance.ts'
-import { EventEnds } from './event-ends.ts'
-import { decompressing, type Reader, readerFor } from './readers.ts'
-import { Usage } from './usage.ts'
+import { decompressing, EventEnds, type Reader, readerFor } from './readers.ts'
 
-/**
- * Meters a response.
- * @param maxBytes the longest JSON response and the longest event that are read
- */
+/** The longest JSON response and the longest event that are read. Each response in flight may use this much memory. */
+const MAX_BYTES = 1024 * 1024
+
 export function meterBody(
   answer: Response,
   metering: Metering,
-  maxBytes: number,
+  maxBytes = MAX_BYTES,
 ): Response | undefined {
   const { headers, status } = answer
   if ((answer as { webSocket?: unknown }).webSocket) return undefined
@@ -31,17 +28,15 @@ export function meterBody(
     metering.end(keepSize(0, new Map()))
     return answer
   }
-  const limits = counted.filter(({ policy }) => policy.cost.usage)
-  const usages = limits.map((limit) => new Usage(limit))
-  const found =
-    limits.length > 0 ? readerFor(headers.get('content-type') ?? '', usages, maxBytes) : undefined
+  const allowances = counted
+    .filter(({ policy }) => policy.cost.usage)
+    .map((limit) => new Allowance(limit, metering))
+  const usages = allowances.map(({ usage }) => usage)
+  const found = usages[0] && readerFor(headers.get('content-type') ?? '', usages, maxBytes)
   if (!found && sized.length === 0) return undefined
 
   const encoding = headers.get('content-encoding')?.trim().toLowerCase() ?? ''
   const reader = found && decompressing(found.reader, encoding)
-  const allowances = found
-    ? limits.map((limit, index) => new Allowance(limit, usages[index]!, metering))
-    : []
   const cutting = found?.isStream
     ? allowances.filter(({ limit: { policy } }) => policy.cost.cut && policy.mode === 'enforce')
     : []
@@ -51,7 +46,7 @@ export function meterBody(
   passing.then(async ({ isWhole, passed }) => {
     await Promise.all(cutting.map((one) => one.renewing)) // its units are refunded too
     const kept = keepSize(passed, new Map())
-    for (const one of allowances) one.divide(one.usage.cost(isWhole), kept)
+    for (const one of found ? allowances : []) one.divide(one.usage.cost(isWhole), kept)
     metering.end(kept)
   })
   return new Response(readable, answer)

@@ -76,30 +76,25 @@ async function textOf(
   { maxBytes, timeoutMs }: ReadOptions,
 ): Promise<string | { unreadable: string }> {
   const chunks: Uint8Array[] = []
-  let isLate = false
-  const cancel = () => void reader.cancel().catch(() => {})
-  const timer = setTimeout(() => {
-    isLate = true
-    cancel()
-  }, timeoutMs)
+  let ended: { unreadable: string } | undefined
+  const end = (why: { unreadable: string }) => {
+    ended = why
+    reader.cancel().catch(() => {})
+  }
+  const late = { unreadable: `it did not arrive within ${timeoutMs} ms` }
+  const timer = setTimeout(end, timeoutMs, late)
   try {
     while (true) {
       const { done, value } = await reader.read()
-      if (isLate) return { unreadable: `it did not arrive within ${timeoutMs} ms` }
-      if (done) {
-        const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-        return utf8.decode(joined(chunks))
-      }
+      if (ended) return ended
+      if (done)
+        return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(joined(chunks))
       const hasRoom = body.add(value.length)
-      if (body.size > maxBytes || !hasRoom) {
-        cancel()
-        return hasRoom ? tooLarge(maxBytes) : NO_ROOM
-      }
+      if (!hasRoom) end(NO_ROOM)
+      else if (body.size > maxBytes) end(tooLarge(maxBytes))
+      if (ended) return ended
       chunks.push(value)
     }
-  } catch (error) {
-    cancel()
-    throw error
   } finally {
     clearTimeout(timer)
   }

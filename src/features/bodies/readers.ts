@@ -1,7 +1,6 @@
 /** Reads usage in the bytes of a JSON response or of server-sent events. The bytes are those on the wire, so they may be compressed. */
 import { createParser } from 'eventsource-parser'
 import { parsedJson } from '../../core/base/json.ts'
-import { EventEnds } from './event-ends.ts'
 import type { Usage } from './usage.ts'
 
 /** Reads the bytes of a body. Reads nothing more after an error or above its bound. */
@@ -10,6 +9,32 @@ export interface Reader {
   feed(bytes: Uint8Array): void | Promise<void>
   /** Reads the rest. */
   end(): void | Promise<void>
+}
+
+const LF = 10
+const CR = 13
+
+/** Finds the ends of server-sent events in the bytes of a stream: an event ends with an empty line. */
+export class EventEnds {
+  #lineIsEmpty = true
+  #afterCr = false
+
+  /** The position after each end of an event in the next bytes of the stream. */
+  endsIn(bytes: Uint8Array): number[] {
+    const ends: number[] = []
+    for (let index = 0; index < bytes.length; index += 1) {
+      const byte = bytes[index]
+      const isSecondOfTwo = byte === LF && this.#afterCr // CR LF ends one line
+      this.#afterCr = byte === CR
+      if (isSecondOfTwo) continue
+      const endsLine = byte === LF || byte === CR
+      if (endsLine && this.#lineIsEmpty) {
+        ends.push(byte === CR && bytes[index + 1] === LF ? index + 2 : index + 1)
+      }
+      this.#lineIsEmpty = endsLine
+    }
+    return ends
+  }
 }
 
 /** Makes the reader for a type of content. Returns `undefined` for a type without usage. */
@@ -112,12 +137,7 @@ function startDecoder(format: CompressionFormat, reader: Reader) {
   const { readable, writable } = new DecompressionStream(format)
   const writer = writable.getWriter()
   const reading = (async () => {
-    const source = readable.getReader()
-    for (;;) {
-      const { done, value } = await source.read()
-      if (done) return
-      await reader.feed(value)
-    }
+    for await (const bytes of readable) await reader.feed(bytes)
   })().catch(() => {}) // invalid or incomplete: what has been read counts
   return {
     write: (bytes: Uint8Array) => writer.write(bytes as BufferSource).catch(() => {}),

@@ -1,5 +1,6 @@
 /** Finds the numbers of `cost.usage` in the events of a stream or in a JSON response. */
 import type { PolicyLimit } from '../../core/decide/limit.ts'
+import { memberOf } from './json.ts'
 
 /** Objects in which APIs wrap the usage of a stream: OpenAI's Responses API (`response`), and Anthropic's `message_start` (`message`). */
 const WRAPPERS = ['response', 'message']
@@ -40,7 +41,7 @@ export class Usage {
   read(value: unknown): void {
     for (const [index, path] of this.#paths.entries()) {
       const found = [[], ...WRAPPERS.map((name) => [name])]
-        .map((wrapper) => at(value, [...wrapper, ...path]))
+        .map((wrapper) => [...wrapper, ...path].reduce(memberOf, value))
         .find(isUnits)
       if (found === undefined) continue
       this.#numbers[index] = found
@@ -87,12 +88,3 @@ const ROUNDING = 1e-14
 
 const isUnits = (value: unknown): value is number =>
   typeof value === 'number' && value >= 0 && value < Number.POSITIVE_INFINITY
-
-function at(value: unknown, path: string[]): unknown {
-  let found = value
-  for (const name of path) {
-    if (typeof found !== 'object' || found === null || !Object.hasOwn(found, name)) return undefined
-    found = (found as Record<string, unknown>)[name]
-  }
-  return found
-}

@@ -1,4 +1,3 @@
-/** Redis Cluster. */
 import type { Feature } from '../../core/feature.ts'
 import { slots } from '../../stores/cluster/cluster.ts'
 

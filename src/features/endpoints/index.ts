@@ -1,4 +1,3 @@
-/** Health, counts and the decision API in an app. */
 import { apiLua } from '../../api/lua.ts'
 import { createRouter } from '../../api/router.ts'
 import type { Feature } from '../../core/feature.ts'

@@ -1,4 +1,3 @@
-/** Refused clients come back at different times. */
 import type { Decision } from '../../core/base/decision.ts'
 import { ConfigError } from '../../core/base/errors.ts'
 import { show } from '../../core/base/show.ts'

@@ -4,6 +4,8 @@ import { createLocalJWKSet } from 'jose/jwks/local'
 import { type JWTVerifyOptions, jwtVerify } from 'jose/jwt/verify'
 import { systemClock } from '../../core/base/clock.ts'
 import type { Log } from '../../core/base/log.ts'
+import { Unusable } from '../../core/base/unusable.ts'
+import { type CompileClaim, ofPlan, smallest, withLimit } from '../../core/program/plan.ts'
 import type { Claims } from '../../core/request/claims.ts'
 import { oncePerRequest } from '../../core/request/memo.ts'
 import { hasAtMostBearer, looksLikeJwt, readFirst, UNVERIFIED } from '../../core/request/source.ts'
@@ -72,11 +74,9 @@ export function createClaims(
   })
 }
 
-interface VerificationKeys {
-  keys(alg: string, kid: string | undefined, view: TokenView): Promise<(CryptoKey | Uint8Array)[]>
-  /** Called if none of the keys verifies a token. */
-  renew(view: TokenView): void
-}
+type VerificationKeys = ReturnType<typeof issuerSource>
+
+type VerificationKey = CryptoKey | Uint8Array
 
 function secretSource(variable: string | undefined, log: Log): VerificationKeys {
   return {
@@ -96,28 +96,18 @@ function secretSource(variable: string | undefined, log: Log): VerificationKeys 
   }
 }
 
-/** A public key, imported for one algorithm. */
-interface IssuerKey {
-  alg: string
-  kid: unknown
-  key: CryptoKey
-}
-
-function issuerSource(
-  url: string,
-  algorithms: string[],
-  parts: Required<ClaimsParts>,
-): VerificationKeys {
+function issuerSource(url: string, algorithms: string[], parts: Required<ClaimsParts>) {
   const parse = (document: unknown) => importKeys(document, algorithms)
   const jwks = createJwks({ url, parse, ...parts })
   return {
-    async keys(alg, kid, view) {
+    async keys(alg: string, kid: string | undefined, view: TokenView): Promise<VerificationKey[]> {
       const keys = (await jwks.keys(view)) ?? []
       return keys
         .filter((key) => key.alg === alg && (kid === undefined || key.kid === kid))
         .slice(0, MAX_TRIES)
         .map(({ key }) => key)
     },
+    /** Called if none of the keys verifies a token. */
     renew: jwks.renew,
   }
 }
@@ -127,14 +117,11 @@ function issuerSource(
  * other entries (RFC 7517, 5), including shared secrets and private keys. All keys are imported at once, because the key sets of jose
  * import at the first use and would let other requests await that promise.
  */
-async function importKeys(
-  document: unknown,
-  algorithms: string[],
-): Promise<IssuerKey[] | undefined> {
+async function importKeys(document: unknown, algorithms: string[]) {
   const { keys: jwks } = document as { keys: unknown[] }
   const imported = await Promise.all(
     jwks.slice(0, MAX_KEYS).flatMap((jwk) =>
-      algorithms.map(async (alg): Promise<IssuerKey | undefined> => {
+      algorithms.map(async (alg) => {
         try {
           const key = await createLocalJWKSet({ keys: [jwk as never] })({ alg })
           return { alg, kid: (jwk as { kid?: unknown }).kid, key }
@@ -146,4 +133,22 @@ async function importKeys(
   )
   const usable = imported.filter((key) => key !== undefined)
   return usable.length > 0 ? usable : undefined
+}
+
+/** The limit of a claim, or else that of the plan. Of a token that cannot be read for certain, the smallest of the plans and `otherwise`. */
+export const compileClaim: CompileClaim = (policy, { claims }, planned) => {
+  const { claim } = policy
+  if (!claim) return undefined
+  const plans = Object.keys(policy.plan?.limits ?? {})
+  const least = smallest([policy, ...plans.map((name) => ofPlan(policy, name)!)])
+  return async (view) => {
+    const found = await claims(view)
+    if (found instanceof Unusable && found.why === 'unreadable') return least
+    const value = found instanceof Unusable ? undefined : found?.[claim.claim]
+    // JSON writes a number from 1e21 on with an exponent. A claim without a verified token has no value.
+    const isUnits = typeof value !== 'object' && /^\d+(e\+\d+)?$/.test(String(value))
+    const units = isUnits ? Number(value) : 0
+    if (units >= 1) return { ...withLimit(policy, Math.min(units, claim.max)), isOwn: true }
+    return planned ? planned(view) : policy
+  }
 }

@@ -1,7 +1,5 @@
-/** Policies by the claims of JSON Web Tokens. */
 import type { Feature } from '../../core/feature.ts'
-import { createClaims } from './claims.ts'
-import { compileClaim } from './limit.ts'
+import { compileClaim, createClaims } from './claims.ts'
 import { type JwtOptions, parseOptions } from './options.ts'
 
 export type { JwtOptions } from './options.ts'

@@ -30,12 +30,7 @@ export interface JwksOptions<Keys> {
   fetchMs?: number
 }
 
-export interface Jwks<Keys> {
-  /** Returns the cached keys. Waits only if there are none yet. */
-  keys(view: TokenView): Promise<Keys | undefined>
-  /** Fetches newer keys in the background. Called if none of the cached keys verifies a token. */
-  renew(view: TokenView): void
-}
+export type Jwks<Keys> = ReturnType<typeof createJwks<Keys>>
 
 /**
  * Caches a JSON Web Key Set (RFC 7517, 5). The first request that needs it fetches it. It is renewed in the background after ten minutes,
@@ -48,7 +43,7 @@ export function createJwks<Keys>({
   log,
   clock = systemClock,
   fetchMs = FETCH_MS,
-}: JwksOptions<Keys>): Jwks<Keys> {
+}: JwksOptions<Keys>) {
   let cached: Keys | undefined
   let cachedAt = Number.NEGATIVE_INFINITY
   let fetchedAt = Number.NEGATIVE_INFINITY
@@ -104,11 +99,13 @@ export function createJwks<Keys>({
   }
 
   return {
-    async keys(view) {
+    /** Returns the cached keys. Waits only if there are none yet. */
+    async keys(view: TokenView): Promise<Keys | undefined> {
       if (!cached) await waitForKeys(view)
       else if (!within(cachedAt, MAX_AGE_MS)) fetchKeys(view)
       return cached
     },
+    /** Fetches newer keys in the background. Called if none of the cached keys verifies a token. */
     renew: fetchKeys,
   }
 }

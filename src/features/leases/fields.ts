@@ -8,13 +8,11 @@ import {
   whole,
 } from '../../core/config/schema/shapes.ts'
 
-const MAX_TTL_MS = 60_000
-
 const leaseFields = () => ({
   /** Most units that an isolate may hold at once: 2 to 10,000. Required. */
   max: whole(2, 10_000),
   /** Longest time that an isolate may hold units: a duration of at most `'60s'`. Required. */
-  ttl: v.pipe(duration, v.maxValue(MAX_TTL_MS, 'a duration of at most 60s')),
+  ttl: v.pipe(duration, v.maxValue(60_000, 'a duration of at most 60s')),
 })
 
 /** How many units an isolate may take in advance, and for how long. */

@@ -78,12 +78,13 @@ export function reserve(quotas: LeasedLimits, now: number): LeaseCall | undefine
   return call
 }
 
-/** Answers requests from held units. Returns `undefined`, and spends nothing, if any lease holds too few units. */
+/** Answers requests from held units. Returns `undefined`, and spends nothing, if a limit has no lease or a lease holds too few units. */
 export function spend(
   requests: StoreRequest[],
   quotas: LeasedLimits,
   now: number,
 ): StoreReply | undefined {
+  if (!areLeased(requests, quotas)) return undefined
   for (const [{ cost }, { lease }] of quotas) if (!lease.has(cost, now)) return undefined
   const states = new Map<Limit, QuotaState>()
   let latest = 0

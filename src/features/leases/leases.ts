@@ -2,6 +2,7 @@
 import { systemClock } from '../../core/base/clock.ts'
 import { asStoreError, StoreError } from '../../core/base/errors.ts'
 import { LruCache } from '../../core/base/lru.ts'
+import { isUsed } from '../../core/config/feature.ts'
 import type {
   Limit,
   Store,
@@ -10,6 +11,7 @@ import type {
   StoreRequest,
   StoreResult,
 } from '../../core/connection/store.ts'
+import type { Feature } from '../../core/feature.ts'
 import { begin, callFor, conclude, type Lent } from './call.ts'
 import {
   areLeased,
@@ -109,7 +111,7 @@ export function withLeases(
   ): Promise<StoreResult> {
     const sentAt = time()
     const quotas = quotasOf(requests) // not those from before the wait: they may have been forgotten
-    const spent = areLeased(requests, quotas) && spend(requests, quotas, sentAt)
+    const spent = spend(requests, quotas, sentAt)
     if (spent) return spent
 
     const lent: Lent = new Map()
@@ -167,7 +169,7 @@ export function withLeases(
       }
       const now = time()
       for (const [{ cost }, { lease }] of quotas) lease.addDemand(cost, now)
-      const spent = areLeased(requests, quotas) && spend(requests, quotas, now)
+      const spent = spend(requests, quotas, now)
       if (spent) return spent
       const deciding = decide(requests, quotas, options)
       waitUntil?.(deciding) // other requests may wait for it, even if its own client has disconnected
@@ -198,3 +200,6 @@ const nameOf = ({ subject, floor = 0, terms: { tag, limit, burst, lease } }: Lim
 
 const isOf = ({ subject, terms: { tag } }: Limit, name: string) =>
   name.startsWith(`${tag} `) && name.endsWith(` ${subject}`)
+
+export const compile: Feature['compile'] = ({ config }) =>
+  isUsed(config, ({ lease }) => lease) ? { layer: withLeases } : {}

@@ -1,22 +1,43 @@
-/** Finds the policy that binds a request: the one that an event names. */
+/** The event of a decision, and the policy that it names. */
 import type { LimitState } from '../../core/base/decision.ts'
-import type { DecisionFact } from '../../core/decide/observer.ts'
+import type { DecidedBy, DecisionFact } from '../../core/decide/observer.ts'
 import type { Match } from '../../core/program/match.ts'
-import type { DecisionOutcome } from './event.ts'
+import type { DecisionEvent, DecisionOutcome } from './event.ts'
+
+/** A client is near its limit if this share of the quota remains, or less. */
+const NEAR = 0.2
 
 /** The policy of an event. */
-export interface Binding {
+interface Binding {
   /** The name of the policy, or of the entry of `deny`. Absent if no policy applies. */
   name?: string
   /** Absent if a list decided. */
-  match?: Match
-  /** The remaining share of the quota, 0 to 1. Absent if it is unknown. */
+  match?: Match | undefined
+  /** Absent if it is unknown. */
   remainingShare?: number
 }
 
-type Verdict = Pick<DecisionFact, 'decision' | 'matches'>
+/** What each report of a decision names. The event of `onDecision` has more fields. */
+export type DecisionSummary = Omit<DecisionEvent, 'calls' | 'billedCommands'>
 
-export function outcomeOf({
+/** @param time ms since the epoch */
+export function summaryOf(fact: DecisionFact, time: number) {
+  const { allowed, fallback } = fact.decision
+  const { name, match, remainingShare } = bindingOf(fact)
+  const outcome = outcomeOf(fact)
+  const plan = match?.policy.planName
+  const summary: DecisionSummary = {
+    ...{ v: 1, time, outcome, decidedBy: deciderOf(fact), allowed, units: match?.cost ?? 0 },
+    ...(name !== undefined && { policy: name }),
+    ...(plan !== undefined && { plan }),
+    ...(remainingShare !== undefined && { remainingShare }),
+    near: (remainingShare ?? 1) <= NEAR && outcome !== 'verified',
+    ...(fallback && { fallback }),
+  }
+  return { summary, match }
+}
+
+function outcomeOf({
   decision: { reason, limits },
   verified,
 }: Pick<DecisionFact, 'decision' | 'verified'>): DecisionOutcome {
@@ -25,8 +46,15 @@ export function outcomeOf({
   return reason === 'no-policy' ? 'allowed' : reason
 }
 
+/** A decision that was left to the store, but needed no call, is from leased units. */
+export function deciderOf({ decision: { reason }, decidedBy, use }: DecisionFact): DecidedBy {
+  if (decidedBy) return decidedBy
+  if (reason === 'store-error') return 'local'
+  return use && use.calls > 0 ? 'store' : 'lease'
+}
+
 /** Returns the policy that binds, by the rules of `DecisionEvent.policy`. */
-export function bindingOf({ decision, matches }: Verdict): Binding {
+function bindingOf({ decision, matches }: DecisionFact): Binding {
   const { denied, reason, allowed, fallback, limits } = decision
   if (denied) return { name: denied.by }
   if (reason === 'store-error' || limits.length === 0) {
@@ -36,13 +64,17 @@ export function bindingOf({ decision, matches }: Verdict): Binding {
     return match ? { name: match.policy.name, match } : {}
   }
   const restOf = (limit: LimitState) => shareOf(limit, matchOf(limit, matches))
-  const enforced = limits.filter(isEnforced)
+  const enforced = limits.filter(({ mode }) => mode === 'enforce')
   const refusing = (allowed ? limits : enforced).filter(refuses)
   const limit =
-    greatest(refusing, waitOf) ??
-    greatest(enforced.length > 0 ? enforced : limits, (one) => -restOf(one))!
-  const match = matchOf(limit, matches)
-  return { name: limit.policy, ...(match && { match }), remainingShare: restOf(limit) }
+    refusing.length > 0
+      ? greatest(refusing, ({ retryAfterMs }) => retryAfterMs ?? Number.POSITIVE_INFINITY)
+      : greatest(enforced.length > 0 ? enforced : limits, (one) => -restOf(one))
+  return {
+    name: limit.policy,
+    match: matchOf(limit, matches),
+    remainingShare: restOf(limit),
+  }
 }
 
 /** The remaining share of a quota, 0 to 1. The capacity of a bucket is its burst. Units that are kept free for other requests remain. */
@@ -55,17 +87,7 @@ export const matchOf = ({ policy }: LimitState, matches: Match[]) =>
   matches.find((one) => one.policy.name === policy)
 
 const refuses = ({ allowed }: LimitState) => !allowed
-const isEnforced = ({ mode }: LimitState) => mode === 'enforce'
-const waitOf = ({ retryAfterMs }: LimitState) => retryAfterMs ?? Number.POSITIVE_INFINITY
 
-function greatest<T>(items: T[], measure: (item: T) => number): T | undefined {
-  let best: T | undefined
-  let most = Number.NEGATIVE_INFINITY
-  for (const item of items) {
-    const value = measure(item)
-    if (best !== undefined && value <= most) continue
-    best = item
-    most = value
-  }
-  return best
-}
+/** The first item with the greatest measure. */
+const greatest = <T>(items: T[], measure: (item: T) => number): T =>
+  items.reduce((best, one) => (measure(one) > measure(best) ? one : best))

@@ -1,13 +1,7 @@
 /** The counts of an isolate: since its start, since the last report, and in slots of ten seconds. Memory is bounded. */
 import type { StoreCall } from '../../core/connection/store.ts'
-import {
-  type Counts,
-  type Offender,
-  OTHER_POLICIES,
-  type Series,
-  type Stats,
-  type StoreUsage,
-} from './report.ts'
+import type { DecisionSummary } from './binding.ts'
+import { type Counts, OTHER_POLICIES, type Series, type Stats, type StoreUsage } from './report.ts'
 import { SpaceSaving } from './space-saving.ts'
 
 export const SLOT_MS = 10_000
@@ -19,23 +13,19 @@ const MAX_SKETCHES = 256
 /** The upper bounds of the latency histogram, ms. At most 16: a point of Analytics Engine has room for 17 buckets. */
 const BOUNDS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000]
 
-export interface Counted extends Pick<Series, 'policy' | 'outcome' | 'decidedBy' | 'units'> {
-  near: boolean
-}
+export type Counted = Pick<DecisionSummary, 'policy' | 'outcome' | 'decidedBy' | 'units' | 'near'>
 
 class SeriesSet {
   readonly #series = new Map<string, Series>()
 
-  add(key: string, { policy, outcome, decidedBy, units, near }: Counted): void {
-    let series = this.#series.get(key)
+  add(key: string, counted: Counted): void {
+    const { outcome, decidedBy, units, near } = counted
+    const isOther = this.#series.size >= MAX_SERIES && !this.#series.has(key)
+    const policy = isOther ? OTHER_POLICIES : (counted.policy ?? '')
+    const id = isOther ? keyOf({ policy, outcome, decidedBy }) : key
+    let series = this.#series.get(id)
     if (!series) {
-      const isOther = this.#series.size >= MAX_SERIES
-      const id = isOther ? keyOf({ policy: OTHER_POLICIES, outcome, decidedBy }) : key
-      const name = isOther ? OTHER_POLICIES : policy
-      series = this.#series.get(id) ?? {
-        ...{ policy: name, outcome, decidedBy },
-        ...{ decisions: 0, units: 0, near: 0 },
-      }
+      series = { policy, outcome, decidedBy, decisions: 0, units: 0, near: 0 }
       this.#series.set(id, series)
     }
     series.decisions += 1
@@ -49,7 +39,7 @@ class SeriesSet {
   }
 }
 
-const keyOf = ({ policy, outcome, decidedBy }: Pick<Series, 'policy' | 'outcome' | 'decidedBy'>) =>
+const keyOf = ({ policy = '', outcome, decidedBy }: Omit<Counted, 'units' | 'near'>) =>
   `${outcome} ${decidedBy} ${policy}`
 
 class Span {
@@ -97,16 +87,11 @@ class Span {
       from: this.from,
       to: Math.max(this.from, now),
       series: this.series.list(),
-      offenders: this.#offenders(),
+      offenders: [...this.#sketches]
+        .flatMap(([policy, sketch]) => sketch.list().map((one) => ({ policy, ...one })))
+        .sort((one, other) => other.refusals - one.refusals),
       store: structuredClone(this.#store),
     }
-  }
-
-  #offenders(): Offender[] {
-    const all = [...this.#sketches].flatMap(([policy, sketch]) =>
-      sketch.list().map((one) => ({ policy, ...one })),
-    )
-    return all.sort((one, other) => other.refusals - one.refusals)
   }
 }
 

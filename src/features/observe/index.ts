@@ -1,7 +1,6 @@
-/** Counts decisions, finds the clients with the most refusals, and reports both. */
 import type { Feature } from '../../core/feature.ts'
-import { reportEndpoint } from './answer.ts'
 import { createObserver } from './observer.ts'
+import { reportEndpoint } from './open-metrics.ts'
 import { type ObserveOptions, parseOptions } from './options.ts'
 
 export type { DecidedBy, DecisionEvent, DecisionOutcome } from './event.ts'

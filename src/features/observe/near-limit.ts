@@ -2,8 +2,8 @@
 import { systemClock } from '../../core/base/clock.ts'
 import type { LimitState } from '../../core/base/decision.ts'
 import { LruCache } from '../../core/base/lru.ts'
-import { freeUnits } from './binding.ts'
-import type { DecisionEvent } from './event.ts'
+import type { DecidedBy } from '../../core/decide/observer.ts'
+import { type DecisionSummary, freeUnits } from './binding.ts'
 import { createSender, type SenderOptions } from './webhook.ts'
 
 /** The maximum memory of the marks: at least 9,000 clients near a limit. An isolate has 128 MB. */
@@ -42,7 +42,12 @@ export interface NearLimitOptions extends SenderOptions {
   thresholds: readonly number[]
 }
 
-export interface NearLimitContext {
+/** The decision of a notice. Its subject and its share are those of the limit. */
+type NearLimitEvent = Pick<DecisionSummary, 'time' | 'decidedBy'> & {
+  [K in 'subject' | 'remainingShare' | 'plan']?: DecisionSummary[K] | undefined
+} & { key?: NearLimitNotice['key'] | undefined }
+
+interface NearLimitContext {
   env: Record<string, unknown>
   waitUntil: (promise: Promise<unknown>) => void
   /** The time of the decision by the store's clock, ms since the epoch. */
@@ -62,19 +67,6 @@ export function createNearLimit({ thresholds, ...options }: NearLimitOptions) {
   /** For each client and window: the time from which the notice of each threshold may be sent, ms since the epoch. */
   const marks = new LruCache<number[]>({ maxSize: MAX_BYTES, sizeOf: bytesOf })
 
-  async function send(
-    notice: NearLimitNotice,
-    window: number,
-    mark: number[],
-    index: number,
-    after: Promise<unknown> | undefined,
-  ) {
-    const { policy, subject, threshold } = notice
-    const name = JSON.stringify([policy, subject, window, threshold])
-    const isDone = await sender.send(name, JSON.stringify(notice), after)
-    mark[index] = isDone ? Number.POSITIVE_INFINITY : clock() + RETRY_MS
-  }
-
   const usedOf = (remainingShare = 1) => 100 * (1 - remainingShare) + ROUNDING
   const lowest = ascending[0] ?? Number.POSITIVE_INFINITY
   /**
@@ -89,25 +81,26 @@ export function createNearLimit({ thresholds, ...options }: NearLimitOptions) {
     /**
      * Sends a notice for each threshold that a decision reaches, one after the other: a request to a Worker may wait for six responses at
      * a time, and a receiver that hangs must not keep the origin waiting. Does no I/O before it returns.
-     * @param event the subject and the share are those of the limit
      * @returns the end of the last delivery, or `context.after`
      */
     decided(
-      event: Pick<DecisionEvent, 'time' | 'decidedBy' | 'subject' | 'remainingShare' | 'plan'> &
-        Pick<NearLimitNotice, 'key'>,
+      { time, decidedBy, subject, remainingShare, key: parts, plan }: NearLimitEvent,
       limit: LimitState,
       { env, waitUntil, isFixedWindow, after, ...context }: NearLimitContext,
     ): Promise<unknown> | undefined {
-      const { time, subject, remainingShare, key: parts, plan } = event
       if (!isNear(remainingShare, env) || subject === undefined) return after
-      const decidedAt = limit.decidedAt ?? context.decidedAt
-      if (decidedAt === undefined || !isReported(event, limit)) return after
+      const { policy, windowMs, resetAfterMs, decidedAt = context.decidedAt } = limit
+      if (decidedAt === undefined || !isReported(decidedBy, limit)) return after
 
-      const { policy, windowMs, resetAfterMs } = limit
       const window = windowOf(decidedAt, limit, isFixedWindow)
       const key = `${window} ${policy} ${subject}`
       const mark = marks.get(key) ?? []
       marks.set(key, mark)
+      const send = async (notice: NearLimitNotice, index: number, before?: Promise<unknown>) => {
+        const name = JSON.stringify([policy, subject, window, notice.threshold])
+        const isDone = await sender.send(name, JSON.stringify(notice), before)
+        mark[index] = isDone ? Number.POSITIVE_INFINITY : clock() + RETRY_MS
+      }
       const now = clock()
       let last = after
       for (const [index, threshold] of ascending.entries()) {
@@ -115,20 +108,13 @@ export function createNearLimit({ thresholds, ...options }: NearLimitOptions) {
         if (now < (mark[index] ?? now)) continue
         mark[index] = now + RETRY_MS // also if the request is cancelled before the notice is delivered
         const notice: NearLimitNotice = {
-          v: 1,
-          type: 'quota.near-limit',
-          time,
-          policy,
-          subject,
+          ...{ v: 1, type: 'quota.near-limit', time, policy, subject },
           ...(parts && { key: parts }),
           ...(plan !== undefined && { plan }),
-          threshold,
-          limit: limit.limit,
-          remaining: freeUnits(limit),
-          windowMs,
+          ...{ threshold, limit: limit.limit, remaining: freeUnits(limit), windowMs },
           resetAt: decidedAt + resetAfterMs,
         }
-        last = send(notice, window, mark, index, last)
+        last = send(notice, index, last)
         waitUntil(last)
       }
       return last
@@ -145,10 +131,7 @@ export function createNearLimit({ thresholds, ...options }: NearLimitOptions) {
  * - a ban, which says nothing about the quota
  * - a decision without the store. A cached refusal repeats one that was reported. A local count is not the quota.
  */
-const isReported = (
-  { decidedBy }: Pick<DecisionEvent, 'decidedBy'>,
-  { mode, unit, bannedForMs }: LimitState,
-): boolean =>
+const isReported = (decidedBy: DecidedBy, { mode, unit, bannedForMs }: LimitState): boolean =>
   mode === 'enforce' &&
   unit !== 'concurrent-requests' &&
   !bannedForMs &&

@@ -2,11 +2,11 @@
 import { systemClock } from '../../core/base/clock.ts'
 import type { Log } from '../../core/base/log.ts'
 import { whenKnown } from '../../core/base/when-known.ts'
-import type { DecidedBy, DecisionFact, Observer } from '../../core/decide/observer.ts'
+import type { DecisionFact, Observer } from '../../core/decide/observer.ts'
 import type { Database } from '../../core/decide/question.ts'
 import type { Match } from '../../core/program/match.ts'
 import { analyticsSink } from './analytics.ts'
-import { type Binding, bindingOf, matchOf, outcomeOf, shareOf } from './binding.ts'
+import { type DecisionSummary, matchOf, shareOf, summaryOf } from './binding.ts'
 import { createCounters } from './counters.ts'
 import type { DecisionEvent, DecisionOutcome } from './event.ts'
 import { labelOf } from './label.ts'
@@ -34,9 +34,9 @@ const logSink: Sink = {
 }
 
 function sinkOf(destination: Destination): Sink {
-  const [, kind, target] = /^(\w+):(.*)$/.exec(destination) ?? []
-  if (kind === 'analytics') return analyticsSink(target!)
-  return kind === 'otlp' ? otlpSink(target!) : logSink
+  const [kind, target = ''] = destination.split(/:(.*)/)
+  if (kind === 'analytics') return analyticsSink(target)
+  return kind === 'otlp' ? otlpSink(target) : logSink
 }
 
 /**
@@ -58,40 +58,37 @@ export function createObserver(
     log('observe-failed', (error as Error)?.name ?? '', 'a decision could not be reported')
 
   function record(fact: DecisionFact) {
-    const { decision, env, waitUntil } = fact
-    const decidedBy = deciderOf(fact)
+    const { decision, env, waitUntil, use, from } = fact
     const now = clock()
-    const outcome = outcomeOf(fact)
-    const binding = bindingOf(fact)
-    const { name: policy = '', match } = binding
-    const units = match?.cost ?? 0
-    const near = isNear(binding, outcome)
-    const traceId = traces && mark(fact, attributesOf(fact, policy, outcome, decidedBy))
-    counters.decided({ policy, outcome, decidedBy, units, near }, now)
+    const { summary, match } = summaryOf(fact, now)
+    const { outcome, policy = '' } = summary
+    const traceId = traces && mark(fact, attributesOf(fact, summary))
+    counters.decided(summary, now)
     if (!decision.allowed && BY_CLIENT.includes(outcome)) {
+      const count = (subject: string | undefined) => {
+        if (subject !== undefined) counters.refused(policy, subject, now)
+      }
       // On a developer's machine an operator wants to recognize a client.
-      const names = env.SLUICE_DEV === 'true' && subjects === 'hashed' ? 'plain' : subjects
-      withSubject(
-        match,
-        fact,
-        (subject) => {
-          if (subject !== undefined) counters.refused(policy, subject, now)
-        },
-        names,
-      )
+      const isPlain = env.SLUICE_DEV === 'true' && subjects === 'hashed'
+      withSubject(match, fact, count, isPlain ? 'plain' : subjects)
     }
     if (onDecision) {
-      withSubject(match, fact, (subject) =>
-        emit(
-          {
-            ...eventOf({ ...fact, decidedBy }, binding, outcome, now, subject),
-            ...(traceId && { traceId }),
-          },
-          fact,
-        ),
-      )
+      withSubject(match, fact, (subject) => {
+        const { colo, country } = from
+        const event: DecisionEvent = {
+          ...summary,
+          ...(use && use.calls > 0 && { storeMs: use.ms }),
+          calls: use?.calls ?? 0,
+          billedCommands: use?.billedCommands ?? 0,
+          ...(colo && { colo }),
+          ...(country && { country }),
+          ...(traceId && { traceId }),
+          ...(subject !== undefined && { subject }),
+        }
+        emit(event, fact)
+      })
     }
-    if (nearLimit && !fact.verified) notify(nearLimit, { ...fact, decidedBy }, now)
+    if (nearLimit && !fact.verified) notify(nearLimit, fact, summary)
     reports.send(now, env, waitUntil)
   }
 
@@ -108,28 +105,32 @@ export function createObserver(
   }
 
   /** Sends a notice for each limit that is near. */
-  function notify(nearLimit: NearLimit, fact: DecidedFact, time: number) {
-    const { decision, decidedBy, matches, env, waitUntil } = fact
+  function notify(nearLimit: NearLimit, fact: DecisionFact, { time, decidedBy }: DecisionSummary) {
+    const { decision, matches, env, waitUntil } = fact
     let after: Promise<unknown> | undefined
     for (const limit of decision.limits) {
       const match = matchOf(limit, matches)
       const remainingShare = shareOf(limit, match)
       if (!match || !nearLimit.isNear(remainingShare, env)) continue
-      const { decidedAt } = decision
-      const { planName: plan } = match.policy
+      const { planName: plan, algorithm } = match.policy
       const key = match.partitionKey.filter(
         ([part, value]) => value !== undefined && (subjects === 'plain' || part === 'api-key'),
-      ) as [string, string][]
-      const isFixedWindow = match.policy.algorithm === 'fixed-window'
+      )
       withSubject(match, fact, (subject) => {
         after = nearLimit.decided(
           {
-            ...{ time, decidedBy, remainingShare, ...(subject !== undefined && { subject }) },
-            ...(plan !== undefined && { plan }),
-            ...(key[0] && { key: Object.fromEntries(key) }),
+            time,
+            decidedBy,
+            remainingShare,
+            subject,
+            plan,
+            key: key[0] && Object.fromEntries(key),
           },
           limit,
-          { env, waitUntil, decidedAt, isFixedWindow, after },
+          {
+            ...{ env, waitUntil, after, decidedAt: decision.decidedAt },
+            isFixedWindow: algorithm === 'fixed-window',
+          },
         )
       })
     }
@@ -174,52 +175,5 @@ export function createObserver(
     begin: (sent, isOperators = sent.length > 0 && !isForRequests(sent)) =>
       beginCall(sent, (call) => counters.called(call, clock(), isOperators), clock),
     statsOf,
-  }
-}
-
-type DecidedFact = DecisionFact & { decidedBy: DecidedBy }
-
-/** A client is near its limit if this share of the quota remains, or less. */
-const NEAR = 0.2
-
-const isNear = ({ remainingShare = 1 }: Binding, outcome: DecisionOutcome) =>
-  remainingShare <= NEAR && outcome !== 'verified'
-
-/** A decision that was left to the store, but needed no call, is from leased units. */
-function deciderOf({ decision: { reason }, decidedBy, use }: DecisionFact): DecidedBy {
-  if (decidedBy) return decidedBy
-  if (reason === 'store-error') return 'local'
-  return use && use.calls > 0 ? 'store' : 'lease'
-}
-
-function eventOf(
-  { decision, decidedBy, use, from }: DecidedFact,
-  binding: Binding,
-  outcome: DecisionOutcome,
-  time: number,
-  subject?: string,
-): DecisionEvent {
-  const { name, match, remainingShare } = binding
-  const { fallback, allowed } = decision
-  const { colo, country } = from
-  const planName = match?.policy.planName
-  return {
-    v: 1,
-    time,
-    outcome,
-    decidedBy,
-    allowed,
-    ...(name !== undefined && { policy: name }),
-    ...(planName !== undefined && { plan: planName }),
-    units: match?.cost ?? 0,
-    ...(remainingShare !== undefined && { remainingShare }),
-    near: isNear(binding, outcome),
-    ...(fallback && { fallback }),
-    ...(use && use.calls > 0 && { storeMs: use.ms }),
-    calls: use?.calls ?? 0,
-    billedCommands: use?.billedCommands ?? 0,
-    ...(colo && { colo }),
-    ...(country && { country }),
-    ...(subject !== undefined && { subject }),
   }
 }

@@ -1,5 +1,26 @@
+/** The endpoints of the counts of one isolate. */
+import type { Database } from '../../core/decide/question.ts'
+import type { Endpoint } from '../../core/endpoint.ts'
 import { counters, type Labels, pointsOf } from './metrics.ts'
 import type { Histogram, Stats } from './report.ts'
+
+/** `GET /_sluice/v1/stats` and `/metrics`. */
+export const reportEndpoint = (
+  statsOf: (database: Pick<Database, 'health'>) => Stats,
+): Endpoint => ({
+  path: /^(\/metrics|\/stats)$/,
+  methods: ['GET', 'HEAD'],
+  scopes: ['operate'],
+  async answer({ rest, request, parts: { database } }) {
+    const stats = statsOf(database)
+    const [type, text] =
+      rest === '/stats'
+        ? ['application/json', JSON.stringify(stats)]
+        : [OPEN_METRICS, toOpenMetrics(stats)]
+    const body = request.method === 'HEAD' ? null : text
+    return new Response(body, { headers: { 'Content-Type': type, 'Cache-Control': 'no-store' } })
+  },
+})
 
 export const OPEN_METRICS = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
 

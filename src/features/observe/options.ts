@@ -18,14 +18,9 @@ export type Destination = 'log' | 'trace' | `analytics:${string}` | `otlp:${stri
 
 const isDestination = (input: unknown): input is Destination => {
   if (typeof input !== 'string') return false
-  const [, kind, target = ''] = /^(log|trace|analytics|otlp)(?::(.+))?$/.exec(input) ?? []
-  if (kind === 'log' || kind === 'trace') return target === ''
-  if (kind === 'analytics') return /^[A-Za-z_]\w*$/.test(target)
-  return kind === 'otlp' && isHttp(target)
+  const [, url] = /^otlp:(https?:\/\/[^\s@]+)$/.exec(input) ?? []
+  return url ? URL.canParse(url) : /^(log|trace|analytics:[A-Za-z_]\w*)$/.test(input)
 }
-
-const isHttp = (input: unknown): input is string =>
-  typeof input === 'string' && /^https?:\/\/[^\s@]+$/.test(input) && URL.canParse(input)
 
 const webhookFields = () => ({
   /** Where notices are posted: an `https:` URL without credentials, or an `http:` URL on loopback. Required. */

@@ -1,6 +1,6 @@
 /** The span of a request: that of Workers tracing, or the active one of OpenTelemetry. */
-import type { DecidedBy, DecisionFact } from '../../core/decide/observer.ts'
-import type { DecisionOutcome } from './event.ts'
+import type { DecisionFact } from '../../core/decide/observer.ts'
+import type { DecisionSummary } from './binding.ts'
 
 /** What spans of both have. */
 interface ActiveSpan {
@@ -49,12 +49,9 @@ function spanOf({ context }: Pick<DecisionFact, 'context'>): ActiveSpan | undefi
   return span?.isTraced ? span : undefined
 }
 
-/** @param policy the policy that binds; the empty text without one */
 export function attributesOf(
   { decision, use }: Pick<DecisionFact, 'decision' | 'use'>,
-  policy: string,
-  outcome: DecisionOutcome,
-  decidedBy: DecidedBy,
+  { policy, outcome, decidedBy }: DecisionSummary,
 ): Record<string, string | number> {
   const limit = decision.limits.find((one) => one.policy === policy)
   return {

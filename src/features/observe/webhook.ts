@@ -1,6 +1,6 @@
 /** Posts signed notices to a webhook, by Standard Webhooks 1.0 (https://www.standardwebhooks.com). */
 import { isWithin, systemClock } from '../../core/base/clock.ts'
-import { sha256 } from '../../core/base/digest.ts'
+import { hmac, hmacKey, sha256 } from '../../core/base/digest.ts'
 import { retryAfterOf } from '../../core/base/foreign-wait.ts'
 import type { Log } from '../../core/base/log.ts'
 import { withTimeout } from '../../core/base/sleep.ts'
@@ -45,18 +45,15 @@ export function isWebhookUrl(input: unknown): input is string {
  */
 export function keysOf(secret: string): Uint8Array<ArrayBuffer>[] | undefined {
   if (!secret.startsWith(SECRET_PREFIX)) return [utf8.encode(secret)]
-  const keys: Uint8Array<ArrayBuffer>[] = []
-  for (const one of secret.split(/\s+/)) {
-    const [, base64] = /^whsec_([A-Za-z0-9+/]{2,}={0,2})$/.exec(one) ?? []
-    if (!base64 || !isPadded(base64)) return undefined
-    keys.push(Uint8Array.from(atob(base64), (char) => char.charCodeAt(0)))
+  try {
+    return secret.split(/\s+/).map((one) => {
+      const [, base64] = /^whsec_([A-Za-z0-9+/]{2,}={0,2})$/.exec(one)!
+      return Uint8Array.from(atob(base64!), (char) => char.charCodeAt(0))
+    })
+  } catch {
+    return undefined
   }
-  return keys
 }
-
-/** Base64 may have no padding, or the right one. `atob` throws if it has another. */
-const isPadded = (base64: string) =>
-  base64.includes('=') ? base64.length % 4 === 0 : base64.length % 4 !== 1
 
 /** The field `webhook-signature`: a signature for each key. */
 export async function sign(
@@ -65,13 +62,9 @@ export async function sign(
   timestamp: number,
   body: string,
 ): Promise<string> {
-  const content = utf8.encode(`${id}.${timestamp}.${body}`)
-  const algorithm = { name: 'HMAC', hash: 'SHA-256' }
-  const signatures = keys.map(async (bytes) => {
-    const key = await crypto.subtle.importKey('raw', bytes, algorithm, false, ['sign'])
-    const signature = new Uint8Array(await crypto.subtle.sign('HMAC', key, content))
-    return `v1,${btoa(String.fromCharCode(...signature))}`
-  })
+  const signatures = keys.map(
+    async (bytes) => `v1,${await hmac(await hmacKey(bytes), `${id}.${timestamp}.${body}`)}`,
+  )
   return (await Promise.all(signatures)).join(' ')
 }
 

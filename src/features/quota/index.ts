@@ -1,9 +1,19 @@
-/** What is left of a client's quotas, for the client. */
+import * as v from 'valibot'
 import type { Decision, LimitState } from '../../core/base/decision.ts'
 import type { RuntimeContext } from '../../core/base/runtime.ts'
 import type { Config, Policy } from '../../core/config/parse.ts'
+import { parsedOptions } from '../../core/config/schema/checked.ts'
+import { policy as policySchema } from '../../core/config/schema/policy.ts'
+import {
+  duration,
+  type Input,
+  type Named,
+  named,
+  object,
+  pattern,
+  whole,
+} from '../../core/config/schema/shapes.ts'
 import { decideEach, knownRefusal } from '../../core/decide/decide.ts'
-import type { Outcome } from '../../core/decide/question.ts'
 import { createLocalStore } from '../../core/fallback/local.ts'
 import type { Feature, Limiter, PathHandler } from '../../core/feature.ts'
 import { compileMatcher, type Matched, type Matcher } from '../../core/program/match.ts'
@@ -11,9 +21,23 @@ import { RequestView } from '../../core/request/view.ts'
 import { preflight, withCors } from '../../core/respond/cors.ts'
 import { jsonAnswer, problem, refusal, withDecisionFields } from '../../core/respond/response.ts'
 import { dependsOnRequest, forSenders } from './caller.ts'
-import { parseOptions, type QuotaOptions } from './options.ts'
 
-export type { QuotaOptions } from './options.ts'
+const fields = () => ({
+  /** The path of the endpoint, under `/_sluice/`, which no origin has: `'/_sluice/quota'`. Defaults to that. */
+  path: v.optional(
+    pattern('a path like "/_sluice/quota"', /^\/_sluice\/(?!v1\/|health$|ready$)[\w-]+$/),
+    '/_sluice/quota',
+  ),
+  /** Requests of one address for the endpoint in a window: a whole number, at least 1. Defaults to 60. */
+  limit: v.optional(whole(1), 60),
+  /** The window of this limit: a duration such as `'1m'`. Defaults to `'1m'`. */
+  window: v.optional(duration, 60_000),
+})
+
+/** Options of `quota`. */
+export interface QuotaOptions extends Input<ReturnType<typeof fields>>, Named {}
+
+const schema = named<QuotaOptions>()(object(fields))
 
 /** One quota of a caller. Waits are in ms. */
 export interface CallerQuota
@@ -40,7 +64,9 @@ export interface CallerQuotas {
  * rateLimiter({ policies: [{ name: 'per-key', limit: 1000, window: '1d', key: 'api-key' }], use: [quota()] })
  */
 export function quota(options: QuotaOptions = {}): Feature {
-  const { path: endpoint, limit } = parseOptions(options)
+  const { path: endpoint, ...terms } = parsedOptions(schema, options, 'quota')
+  /** The limit on the endpoint itself. Its deadline is that of the configuration. */
+  const limit = v.parse(policySchema, { name: 'sluice-quota', ...terms })
   /** By configuration: a live document replaces it. */
   const matchers = new WeakMap<Config, { itself: Matcher; caller: Matcher }>()
 
@@ -78,12 +104,9 @@ export function quota(options: QuotaOptions = {}): Feature {
     const matched = withoutMissing(await caller(view))
     const { waitUntil } = runtime
     const questions = [{ matched: own }, { matched, mode: 'peek' as const }]
-    const [first, second] = (await decideEach(questions, parts, { waitUntil })) as [
-      Outcome,
-      Outcome,
-    ]
-    if (!first.decision.allowed) return refused(first.decision, config)
-    const { decision } = second
+    const outcomes = await decideEach(questions, parts, { waitUntil })
+    const [first, decision] = outcomes.map((one) => one.decision) as [Decision, Decision]
+    if (!first.allowed) return refused(first, config)
     if (decision.denied) return refused(decision, config)
     if (decision.fallback) return refused({ ...decision, allowed: false, fallback: 'deny' }, config)
     const isPerRequest = (policy: Policy) => policy.mode === 'enforce' && dependsOnRequest(policy)
@@ -115,13 +138,9 @@ export function quota(options: QuotaOptions = {}): Feature {
 function quotaOf(state: LimitState): CallerQuota {
   const { policy, limit, unit, windowMs, remaining, nextAfterMs, resetAfterMs, bannedForMs } = state
   return {
-    policy,
-    limit,
+    ...{ policy, limit },
     ...(unit && { unit }),
-    windowMs,
-    remaining,
-    nextAfterMs,
-    resetAfterMs,
+    ...{ windowMs, remaining, nextAfterMs, resetAfterMs },
     ...(bannedForMs && { bannedForMs }),
   }
 }

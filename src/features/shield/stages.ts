@@ -31,27 +31,25 @@ export function createShield(
   return async (env, subject) => {
     const now = clock()
     if (isWithin(now, failedAt, failedAt + PAUSE_MS)) return undefined
-    const binding = (env as Record<string, Partial<RateLimitBinding> | undefined>)[name]
+    const binding = (env as Record<string, RateLimitBinding | undefined>)[name]
+    let code = typeof binding?.limit === 'function' ? 'failed' : 'missing'
     try {
-      if (typeof binding?.limit !== 'function') throw new Missing()
-      const limiting = binding.limit({ key: `sluice:${subject}` })
-      const { success } = await inTime(limiting, TIMEOUT_MS, () => new TimedOut())
+      const limiting = binding!.limit({ key: `sluice:${subject}` })
+      const { success } = await inTime(limiting, TIMEOUT_MS, () => {
+        code = 'timeout'
+        return new Error(code)
+      })
       // The binding reports no wait. One period is the upper bound.
       return success === false
         ? { allowed: false, reason: 'shielded', retryAfterMs: periodMs, limits: [] }
         : undefined
-    } catch (error) {
+    } catch {
       failedAt = clock()
-      const code =
-        error instanceof Missing ? 'missing' : error instanceof TimedOut ? 'timeout' : 'failed'
       log('shield', code, `rate-limit binding ${name} is unavailable; continuing without it`)
       return undefined
     }
   }
 }
-
-class Missing extends Error {}
-class TimedOut extends Error {}
 
 export const compile: Feature['compile'] = ({ config, log }) =>
   config.shield ? { askShield: createShield(config.shield, log) } : {}

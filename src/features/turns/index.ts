@@ -1,4 +1,3 @@
-/** A request over the limit waits for its turn. */
 import * as v from 'valibot'
 import { parsedOptions } from '../../core/config/schema/checked.ts'
 import { type Input, object, whole } from '../../core/config/schema/shapes.ts'

@@ -17,23 +17,6 @@ export interface GuestAnswer {
   until: number
 }
 
-export interface Guest {
-  /** True if the room had no place for it. */
-  readonly isFull: boolean
-  /** Its last answer, or that of another request, with which it was exchanged. */
-  readonly answer: GuestAnswer
-  /** True if another request comes before it. */
-  isBehind(): boolean
-  /**
-   * After a refusal, waits until it should ask again. After an admission, waits until those before it have their answers: an earlier request
-   * that sleeps gets the admission for its refusal.
-   * @param closed resolves or rejects when the client has gone
-   * @returns false if the client has gone
-   */
-  wait(answer: GuestAnswer, closed: Promise<unknown> | undefined): Promise<boolean>
-  leave(): void
-}
-
 /** What the room knows of a request. */
 export interface Arrival {
   /** The longest time for which it may wait, ms. */
@@ -43,13 +26,7 @@ export interface Arrival {
   question: () => string | undefined
 }
 
-/** A request is in the room from its first call of the store on. */
-export interface WaitingRoom {
-  readonly size: number
-  enter(arrival: Arrival): Guest
-  /** Lets the first request of each subject ask: units have come back. */
-  wake(subjects: Iterable<string>): void
-}
+export type WaitingRoom = ReturnType<typeof createRoom>
 
 /** The answer of a request that has not asked. */
 const NONE: GuestAnswer = {
@@ -70,7 +47,7 @@ interface WaitingGuest extends LineMember, Pick<Arrival, 'question'> {
 }
 
 /** @param most the most requests that may wait at a time */
-export function createRoom(most: number): WaitingRoom {
+export function createRoom(most: number) {
   const guests = new Set<{ endsAt: number }>()
   const lines = new Lines<WaitingGuest>()
   let number = 0
@@ -177,7 +154,8 @@ export function createRoom(most: number): WaitingRoom {
     get size() {
       return guests.size
     },
-    enter({ mostMs, subjects, question }) {
+    /** A request is in the room from its first call of the store on. */
+    enter({ mostMs, subjects, question }: Arrival) {
       const now = Date.now()
       const waiter: WaitingGuest = {
         number: ++number,
@@ -193,12 +171,21 @@ export function createRoom(most: number): WaitingRoom {
       const isTooMuch = isFull(now)
       if (!isTooMuch) guests.add(waiter)
       return {
+        /** True if the room had no place for it. */
         isFull: isTooMuch,
+        /** Its last answer, or that of another request, with which it was exchanged. */
         get answer() {
           return waiter.answer
         },
+        /** True if another request comes before it. */
         isBehind: () => firstBefore(waiter) !== undefined,
-        wait(answer, closed) {
+        /**
+         * After a refusal, waits until it should ask again. After an admission, waits until those before it have their answers: an earlier
+         * request that sleeps gets the admission for its refusal.
+         * @param closed resolves or rejects when the client has gone
+         * @returns false if the client has gone
+         */
+        wait(answer: GuestAnswer, closed: Promise<unknown> | undefined) {
           waiter.answer = answer
           return wait(waiter, closed)
         },
@@ -209,7 +196,8 @@ export function createRoom(most: number): WaitingRoom {
         },
       }
     },
-    wake(subjects) {
+    /** Lets the first request of each subject ask: units have come back. */
+    wake(subjects: Iterable<string>) {
       for (const subject of subjects) {
         const first = lines.of(subject).find(({ state }) => state === 'asleep')
         if (first) call(first)

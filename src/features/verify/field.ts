@@ -1,4 +1,5 @@
 /** The field `Sluice-Verify`, which marks a request of `sluice verify`. */
+import { hmac, hmacKey } from '../../core/base/digest.ts'
 
 /** What a verified request says of itself. */
 export interface Claim {
@@ -36,11 +37,7 @@ const keys = new Map<string, CryptoKey>()
 async function keyOf(token: string): Promise<CryptoKey> {
   const known = keys.get(token)
   if (known) return known
-  const algorithm = { name: 'HMAC', hash: 'SHA-256' }
-  const key = await crypto.subtle.importKey('raw', utf8.encode(token), algorithm, false, [
-    'sign',
-    'verify',
-  ])
+  const key = await hmacKey(token)
   keys.set(token, key)
   return key
 }
@@ -51,10 +48,7 @@ async function keyOf(token: string): Promise<CryptoKey> {
  */
 export async function signed(claim: Claim, token: string): Promise<string> {
   const text = textOf(claim)
-  const bytes = new Uint8Array(
-    await crypto.subtle.sign('HMAC', await keyOf(token), utf8.encode(text)),
-  )
-  const base64 = btoa(String.fromCharCode(...bytes))
+  const base64 = await hmac(await keyOf(token), text)
   return `${text};${base64.replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')}`
 }
 

@@ -1,13 +1,9 @@
-/** Lets `npx sluice verify` prove that a deployment limits. */
-
 import type { Feature, PathHandler } from '../../core/feature.ts'
-import type { Verified } from '../../core/program/verified.ts'
 import { tokensIn } from '../../core/request/trusted-token.ts'
 import { jsonAnswer, problem } from '../../core/respond/response.ts'
-import { createAllowance } from './allowance.ts'
 import { claimOf, FIELD, isCurrent } from './field.ts'
 import { report } from './report.ts'
-import { verifiedBy } from './verified.ts'
+import { createAllowance, verifiedBy } from './verified.ts'
 
 export type { VerifyReport } from './report.ts'
 export type { VerifiedDecision } from './verified.ts'
@@ -32,13 +28,14 @@ export function verify(): Feature {
     }
     const claim = await claimOf(request.headers.get(FIELD) ?? '', tokens)
     const now = Date.now()
+    const unauthorized = (detail: string, extra = {}) =>
+      problem(401, { title: 'Unauthorized', detail, ...extra })
     if (!claim) {
-      const detail = `The field Sluice-Verify is not signed with a token of ${VARIABLE}.`
-      return problem(401, { title: 'Unauthorized', detail })
+      return unauthorized(`The field Sluice-Verify is not signed with a token of ${VARIABLE}.`)
     }
     if (!isCurrent(claim, now)) {
       const detail = 'The signature is of another time. The field now has the time of this server.'
-      return problem(401, { title: 'Unauthorized', detail, now })
+      return unauthorized(detail, { now })
     }
     if (!allowance.takes(now)) {
       const detail = 'This isolate has verified too many requests.'
@@ -47,10 +44,7 @@ export function verify(): Feature {
     return jsonAnswer(await report(limiter, runtime, claim))
   }
 
-  async function recognize(
-    field: string,
-    env: Record<string, unknown>,
-  ): Promise<Verified | undefined> {
+  async function recognize(field: string, env: Record<string, unknown>) {
     const claim = await claimOf(field, tokensIn(env[VARIABLE]))
     const now = Date.now()
     return claim && isCurrent(claim, now) && allowance.takes(now) ? verifiedBy(claim) : undefined

@@ -1,7 +1,7 @@
 /** Checks the expectations of a configuration for every request and every time. */
 
 import { spanText } from '../../core/base/duration.ts'
-import type { Config, Policy } from '../../core/config/parse.ts'
+import type { Config } from '../../core/config/parse.ts'
 import { covers } from '../covers.ts'
 import { type Facts, type Found, largestLimit } from '../facts.ts'
 import { type Bound, boundOf, type Most, mostBySeveral, mostBySingle } from './bound.ts'
@@ -56,7 +56,9 @@ function checkOne(expectation: Expectation, at: string, config: Config): Checked
         )
   }
   const which = describe(example.sample, [...new Set(lackingIn(example))])
-  const tightest = least(example.bounds)
+  const [tightest] = example.bounds
+    .filter((one) => one.gap === undefined)
+    .sort((one, other) => one.requests - other.requests)
   return tightest
     ? finding(
         `${worstCase(tightest)} (${which})${noBoundText(example.bounds)}`,
@@ -65,18 +67,7 @@ function checkOne(expectation: Expectation, at: string, config: Config): Checked
     : finding(`any number passes: for ${which}, ${gapsText(example.bounds)}`, gapHint(example))
 }
 
-interface Tightest {
-  policy: Policy
-  requests: number
-}
-
-const least = (bounds: readonly Bound[]) =>
-  bounds
-    .flatMap((one) => (one.gap ? [] : [one]))
-    .reduce<Tightest | undefined>(
-      (best, one) => (best && best.requests <= one.requests ? best : one),
-      undefined,
-    )
+type Tightest = Pick<Extract<Bound, { gap?: undefined }>, 'policy' | 'requests'>
 
 const namesOf = ({ policies }: Most) => policies.map(({ name }) => `"${name}"`).join(' and ')
 

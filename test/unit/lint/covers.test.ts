@@ -98,6 +98,12 @@ test('Conditions on credentials cover and exclude each other only if every reque
   expect(found.apart).toBeGreaterThan(all.length)
 })
 
+test.each(['jwt', 'apiKey'])('A condition with %s and one without it are apart.', (field) => {
+  const [has, lacks, any] = parsed([{ [field]: true }, { [field]: false }, {}])
+  expect([disjoint(has!, lacks!), disjoint(lacks!, has!)]).toEqual([true, true])
+  expect([disjoint(has!, has!), disjoint(has!, any!), disjoint(any!, lacks!)]).not.toContain(true)
+})
+
 /** Pairs in which one condition often covers the other. Independent random pairs seldom do. */
 const pair: fc.Arbitrary<[MatchOptions, MatchOptions]> = fc
   .tuple(match, match)

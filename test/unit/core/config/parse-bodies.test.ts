@@ -5,7 +5,7 @@ import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { bodies } from '../../../../src/features/bodies/index.ts'
 import { defaultFields } from '../../../../src/features/defaults.ts'
 import { graphqlCost } from '../../../../src/features/graphql/graphql.ts'
-import { withDocument } from '../../../../src/features/live/document.ts'
+import { withDocument } from '../../../../src/features/live/stages.ts'
 import { expectedBy } from '../../../support/parse.ts'
 
 const policy = { name: 'p', limit: 10, window: '1m' } as const

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'vitest'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
-import { withDocument } from '../../../../src/features/live/document.ts'
+import { withDocument } from '../../../../src/features/live/stages.ts'
 import { createAppLimiter } from '../../../../src/hosts/app/app-limiter.ts'
 import { refusals } from '../../../support/features.ts'
 import { errorOf, expectedBy } from '../../../support/parse.ts'

@@ -3,7 +3,7 @@ import { parseConfig } from '../../../../src/core/config/parse.ts'
 import type { StoreState } from '../../../../src/core/connection/store.ts'
 import { bindingOf, limitState, limitStates, limitsOf } from '../../../../src/core/decide/limit.ts'
 import type { Match } from '../../../../src/core/program/match.ts'
-import { nameValues } from '../../../../src/features/distinct/values.ts'
+import { nameValues } from '../../../../src/features/distinct/stages.ts'
 import { distinct, overrides } from '../../../support/features.ts'
 
 const [a, b] = parseConfig({

@@ -1,7 +1,7 @@
 /** Canonical JSON, with the examples of RFC 8785. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { canonicalJson } from '../../../../src/features/bodies/canonical-json.ts'
+import { canonicalJson } from '../../../../src/features/bodies/json.ts'
 import { property } from '../../../support/law.ts'
 
 const canonical = (text: string) => canonicalJson(JSON.parse(text))

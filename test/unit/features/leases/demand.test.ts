@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createDemand } from '../../../../src/features/leases/demand.ts'
+import { createDemand } from '../../../../src/features/leases/lease.ts'
 
 test('Units count in full within their span, and fade out during the next one.', () => {
   const demand = createDemand(1000)

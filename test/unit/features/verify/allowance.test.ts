@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
-import { createAllowance } from '../../../../src/features/verify/allowance.ts'
 import { FIELD, signed } from '../../../../src/features/verify/field.ts'
 import { fingerprints } from '../../../../src/features/verify/fingerprint.ts'
 import { verify } from '../../../../src/features/verify/index.ts'
+import { createAllowance } from '../../../../src/features/verify/verified.ts'
 
 const TOKEN = 'a-token-to-verify-with'
 const MINUTE = 60_000
