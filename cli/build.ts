@@ -11,7 +11,7 @@ import { runChecks } from './check/run.ts'
 import { table } from './dev/banner.ts'
 import { readOptions } from './options.ts'
 import { type FoundHost, hostOf } from './project/hosts.ts'
-import { CONFIG_FILE, loadConfig } from './project/load-config.ts'
+import { CONFIG_FILE } from './project/load-config.ts'
 import { wranglerFor } from './project/root.ts'
 
 const usage = (
@@ -38,7 +38,7 @@ export const builtFileOf = (config: string) => join(dirname(config), 'sluice.bui
 
 /** What the module of a configuration that is valid is written from. */
 async function sourceOf(config: string, out: string, host: FoundHost): Promise<Source> {
-  const options = (await loadConfig(config)) as ConfigOptions
+  const options = (await host.load()) as ConfigOptions
   const parsed = host.parse(options)
   const path = relative(dirname(resolve(out)), resolve(config))
   const from = path.startsWith('.') ? path : `./${path}`

@@ -60,9 +60,9 @@ export async function main(args: string[], call: Call): Promise<void> {
   const results: CheckResult[] = []
   const checks: Check[] = [
     ['policies', () => checkPolicies(options.config, wrangler, details, host, findings)],
-    ...(options.policies ? [] : bindingChecks(options.config, wrangler, host, details)),
+    ...(options.policies ? [] : bindingChecks(wrangler, host, details)),
     ...(!options.policies && usesBuilt(host)
-      ? [['build', ofValid(options.config, host, () => staleness(options.config, host))] as Check]
+      ? [['build', ofValid(host, () => staleness(options.config, host))] as Check]
       : []),
   ]
   const isJson = format === 'json'

@@ -7,6 +7,7 @@ import { checkPolicies } from '../cli/check/policies.ts'
 import { bindingChecks, type Check, runChecks } from '../cli/check/run.ts'
 import { readScriptOptions } from '../cli/options.ts'
 import { hostOf, hosts } from '../cli/project/hosts.ts'
+import { loadConfig } from '../cli/project/load-config.ts'
 import { wranglerFile } from '../cli/project/wrangler-config.ts'
 import { checkImports } from './imports.ts'
 import { bundleOf } from './size/bundle.ts'
@@ -52,6 +53,9 @@ async function checkBundle() {
     : undefined
 }
 
+/** The gateway with the configuration of a file. */
+const gatewayOf = (file: string) => ({ ...hosts.gateway, load: () => loadConfig(file) })
+
 /** Additional information to print when a check succeeds, by the name of the check. */
 const details: Record<string, string> = {}
 const options = readScriptOptions(
@@ -62,7 +66,7 @@ const policies: Check = [
   'policies',
   () => {
     const file = resolve(options?.config ?? config)
-    return checkPolicies(file, wranglerFile(dirname(file)), details, hosts.gateway)
+    return checkPolicies(file, wranglerFile(dirname(file)), details, gatewayOf(file))
   },
 ]
 const all: Check[] = [
@@ -70,7 +74,7 @@ const all: Check[] = [
   ['lint and format', () => run('biome', 'check')],
   policies,
   // With `--config` the matching wrangler.toml is not known.
-  ...bindingChecks(config, join(root, 'wrangler.toml'), hosts.gateway, details),
+  ...bindingChecks(join(root, 'wrangler.toml'), gatewayOf(config), details),
   ['imports', async () => (await checkImports(root)).join('\n') || undefined],
   ['bundle', checkBundle],
 ]

@@ -3,8 +3,8 @@ import type { Finding } from '../../src/core/config/findings.ts'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
 import { lintApp, lintWorker, problemsOf } from '../../src/lint/lint.ts'
 import { paint } from '../paint.ts'
-import type { Host } from '../project/hosts.ts'
-import { loadConfig, placed } from '../project/load-config.ts'
+import type { LoadedHost } from '../project/hosts.ts'
+import { placed } from '../project/load-config.ts'
 import { placeOf } from '../project/place.ts'
 import { readBindings } from '../project/wrangler-config.ts'
 import { heldTexts } from './held.ts'
@@ -16,10 +16,14 @@ import type { Details } from './run.ts'
  * @param wrangler the configuration of wrangler, which may not exist
  * @param host runs the configuration
  */
-export async function findingsOf(file: string, wrangler: string, host: Host): Promise<Finding[]> {
+export async function findingsOf(
+  file: string,
+  wrangler: string,
+  host: LoadedHost,
+): Promise<Finding[]> {
   const { vars } = await readBindings(wrangler)
   try {
-    const config = await loadConfig(file)
+    const config = await host.load()
     if (host.isGateway) return lintWorker(config, vars, host.parse)
     if (host.hasRequests) return lintApp(config, host.parse)
     host.parse(config)
@@ -42,11 +46,11 @@ export async function checkPolicies(
   file: string,
   wrangler: string,
   details: Details,
-  host: Host,
+  host: LoadedHost,
   found: PlacedFinding[] = [],
 ): Promise<string | undefined> {
   const findings = await findingsOf(file, wrangler, host)
-  if (findings.length === 0 && host.hasRequests) await describeExpectations(file, details, host)
+  if (findings.length === 0 && host.hasRequests) await describeExpectations(details, host)
   const lines = findings.map((finding) => {
     const { code, path, message, hint } = finding
     const place = placeOf(file, path)
@@ -63,8 +67,8 @@ export async function checkPolicies(
   return lines.join('\n') || undefined
 }
 
-async function describeExpectations(file: string, details: Details, host: Host) {
-  const written = (await loadConfig(file)) as ConfigOptions
+async function describeExpectations(details: Details, host: LoadedHost) {
+  const written = (await host.load()) as ConfigOptions
   const texts = heldTexts({ config: host.parse(written), written })
   if (texts.length === 0) return
   const count = texts.length === 1 ? '1 expectation holds' : `${texts.length} expectations hold`

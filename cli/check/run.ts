@@ -1,7 +1,6 @@
 import type { Config } from '../../src/core/config/parse.ts'
 import { say } from '../paint.ts'
-import type { Host } from '../project/hosts.ts'
-import { loadConfig } from '../project/load-config.ts'
+import type { LoadedHost } from '../project/hosts.ts'
 import { describeNamespace } from './namespace.ts'
 import { objectProblems } from './objects.ts'
 import { shieldMismatches } from './shield.ts'
@@ -24,10 +23,11 @@ export type Details = Record<string, string>
 
 /** A check of a configuration that its host can run. The check of the policies reports any other. */
 export const ofValid =
-  (file: string, { parse }: Host, run: (config: Config) => unknown): Check[1] =>
+  ({ load, parse }: LoadedHost, run: (config: Config) => unknown): Check[1] =>
   async () => {
-    const load = async () => parse(await loadConfig(file))
-    const config = await load().catch(() => undefined)
+    const config = await load()
+      .then(parse)
+      .catch(() => undefined)
     return config ? run(config) : UNREAD
   }
 
@@ -35,16 +35,11 @@ export const ofValid =
  * The checks of a configuration together with the configuration of wrangler: the bindings of the shield and of Durable Objects, and the
  * namespace.
  */
-export function bindingChecks(
-  file: string,
-  wrangler: string,
-  host: Host,
-  details: Details,
-): Check[] {
+export function bindingChecks(wrangler: string, host: LoadedHost, details: Details): Check[] {
   return [
     [
       'bindings',
-      ofValid(file, host, async (config) => {
+      ofValid(host, async (config) => {
         const problems = [
           ...(await shieldMismatches(config, wrangler)),
           ...(await objectProblems(config, wrangler)),
@@ -54,7 +49,7 @@ export function bindingChecks(
     ],
     [
       'namespace',
-      ofValid(file, host, async (config) => {
+      ofValid(host, async (config) => {
         details.namespace = await describeNamespace(config, wrangler)
       }),
     ],

@@ -6,7 +6,7 @@ import { problemsOf } from '../../src/lint/lint.ts'
 import { writeBuilt } from '../build.ts'
 import { objectProblems } from '../check/objects.ts'
 import { hostOf } from '../project/hosts.ts'
-import { CONFIG_FILE, loadConfig } from '../project/load-config.ts'
+import { CONFIG_FILE } from '../project/load-config.ts'
 import { placeOf } from '../project/place.ts'
 import { wranglerFile } from '../project/wrangler-config.ts'
 import { type Description, describe, describeLimits } from './describe.ts'
@@ -35,9 +35,9 @@ async function read(
   project: string | undefined,
   writes: boolean,
 ): Promise<FromReader> {
-  const options = (await loadConfig(file)) as ConfigOptions
-  // The Worker would not start either, with a longer message.
   const host = await hostOf(file)
+  const options = (await host.load()) as ConfigOptions
+  // The Worker would not start either, with a longer message.
   const config = host.parse(options)
   if (writes) await writeBuilt(file, host)
   const description = host.hasRequests

@@ -5,7 +5,7 @@ import { networkRange } from '../../src/core/base/ip.ts'
 import { UsageError } from '../options.ts'
 import { say } from '../paint.ts'
 import { hostOf } from '../project/hosts.ts'
-import { CONFIG_FILE, loadConfig, placed } from '../project/load-config.ts'
+import { CONFIG_FILE, placed } from '../project/load-config.ts'
 import { explain } from './explain.ts'
 import { toJson, toText } from './print.ts'
 import type { RequestTerms } from './request.ts'
@@ -185,7 +185,8 @@ export async function main(
     const options = parseCli(args)
     if (options === 'help') return console.log(usage(command))
     const host = await hostOf(options.config)
-    const config = await loadConfig(options.config)
+    const config = await host
+      .load()
       .then(host.parse)
       .catch((error) => {
         const isOfApp = error instanceof ConfigError && !host.isGateway

@@ -67,8 +67,14 @@ const isOfLimits = (options: unknown) => {
   return Object(limits) === limits && policies === undefined
 }
 
+/** A host with its configuration. */
+export interface LoadedHost extends Host {
+  /** The default export of the configuration, whose file runs once. @throws as `loadConfig` */
+  load: () => Promise<unknown>
+}
+
 /** A host, and what shows it. */
-export interface FoundHost extends Host {
+export interface FoundHost extends LoadedHost {
   key: keyof typeof hosts | 'limits'
   /** A sentence for the user. */
   sentence: string
@@ -107,14 +113,16 @@ export async function hostOf(
     if (files.size >= MAX_FILES) break
   }
   const [user] = importersOf(new Set([resolve(built)]), files)
+  const loading = loadConfig(config)
   const found = {
+    load: () => loading,
     missing:
       user && !existsSync(built)
         ? `${relative(root, user)} imports ${basename(built)}, which does not exist`
         : undefined,
     modules: [...modules].filter((path) => existsSync(path)),
   }
-  if (isOfLimits(await loadConfig(file).catch(() => undefined)))
+  if (isOfLimits(await loading.catch(() => undefined)))
     return { ...limits, key: 'limits', sentence: OF_LIMITS, ...found }
   let importers = importersOf(new Set([file, ...modules]), files)
   for (const seen = new Set(importers); importers.length > 0; ) {
