@@ -18,12 +18,18 @@ export function largestQuota(algorithm: string, windowMs: number): number {
     : Math.min(MAX_UNITS, Math.floor(MAX_PRODUCT / windowMs))
 }
 
+interface Quota {
+  limit: number
+  burst: number
+}
+
+/** The largest cost that a full quota admits. */
+export const capacityOf = (algorithm: string, { limit, burst }: Quota): number =>
+  algorithm === 'token-bucket' ? burst : limit
+
 /** The units of a share of the quota, rounded up; of the burst for a token bucket. */
-export function floorUnits(
-  { algorithm, limit, burst }: { algorithm: string; limit: number; burst: number },
-  share: number,
-): number {
-  const units = share * (algorithm === 'token-bucket' ? burst : limit)
+export function floorUnits(quota: Quota & { algorithm: string }, share: number): number {
+  const units = share * capacityOf(quota.algorithm, quota)
   // 0.55 * 100 is 55.00000000000001. Larger products have no such digits, and Lua rounds them otherwise.
   return Math.ceil(units < 1e14 ? Number(units.toPrecision(15)) : units)
 }

@@ -2,11 +2,10 @@
 import { systemClock } from '../base/clock.ts'
 import type { QuotaState } from '../base/decision.ts'
 import { fnv1a } from '../base/fnv.ts'
-import { MAX_ENTRIES, MAX_PRODUCT } from '../base/units.ts'
+import { capacityOf, MAX_ENTRIES, MAX_PRODUCT } from '../base/units.ts'
 import {
   type Algorithms,
   algorithms,
-  capacityOf,
   endingIn,
   type QuotaTerms,
   resized,

@@ -1,6 +1,7 @@
 /** The share of a limit that one isolate admits without the store (`localShare`). */
 
-import { capacityOf, type QuotaTerms, type State } from '../connection/algorithms/index.ts'
+import { capacityOf } from '../base/units.ts'
+import type { QuotaTerms, State } from '../connection/algorithms/index.ts'
 import type { Terms } from '../connection/store.ts'
 
 type Amounts = Pick<QuotaTerms, 'limit' | 'burst'>

@@ -1,7 +1,8 @@
 /** The leased units that one isolate holds of one quota. Plain numbers without I/O; the caller passes the time. */
 import { isWithin } from '../../core/base/clock.ts'
 import type { QuotaState } from '../../core/base/decision.ts'
-import { capacityOf, resized } from '../../core/connection/algorithms/index.ts'
+import { capacityOf } from '../../core/base/units.ts'
+import { resized } from '../../core/connection/algorithms/index.ts'
 import type { Limit } from '../../core/connection/store.ts'
 
 /**

@@ -1,5 +1,6 @@
 /** Requests that wait for a limit, on the states of one subject: the state machine of lua/line.lua. */
-import { algorithms, capacityOf, type QuotaTerms } from '../../core/connection/algorithms/index.ts'
+import { capacityOf } from '../../core/base/units.ts'
+import { algorithms, type QuotaTerms } from '../../core/connection/algorithms/index.ts'
 import { ticketOf } from '../../core/connection/line.ts'
 import type { Limit, StoreRequest } from '../../core/connection/store.ts'
 import { bucketAt, type InRecord, quotaOf } from './charge.ts'

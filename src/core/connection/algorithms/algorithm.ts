@@ -40,10 +40,6 @@ export type QuotaAlgorithm = (
 
 type Sized = Pick<QuotaTerms, 'limit' | 'burst'>
 
-/** The largest cost that a full quota admits. */
-export const capacityOf = (algorithm: Terms['algorithm'], { limit, burst }: Sized): number =>
-  algorithm === 'token-bucket' ? burst : limit
-
 /**
  * Terms of a smaller quota with the same state. A cost leaves `floor` units free if it fits in these terms, because only the comparison
  * of a cost with the quota depends on its size.

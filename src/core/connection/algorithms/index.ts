@@ -7,12 +7,7 @@ import { slidingWindow } from './sliding-window.ts'
 import { tokenBucket } from './token-bucket.ts'
 
 export type { QuotaAlgorithm, QuotaTerms, State } from './algorithm.ts'
-export {
-  capacityOf,
-  endingIn,
-  resized,
-  withFloor,
-} from './algorithm.ts'
+export { endingIn, resized, withFloor } from './algorithm.ts'
 
 /** The algorithms by their names in parsed policies. */
 export const algorithms = {
