@@ -34,14 +34,17 @@ export function useCluster(nodeTimeout = 1_500) {
     await running.admin?.stop()
   })
 
-  /** The store of an isolate, with its background work. */
-  function newStore(change: Partial<UpstashOptions> = {}) {
+  /**
+   * The store of an isolate, with its background work.
+   * @param clock decides which requests leave in the same millisecond. Defaults to the clock of this machine
+   */
+  function newStore(change: Partial<UpstashOptions> = {}, clock = Date.now) {
     const background: Promise<unknown>[] = []
     const refunded: (string[] | StoreError)[] = []
     const { url, token } = running.bridge
     const upstash = createUpstashStore({ url, token, deadlineMs: 10_000, lua: allParts, ...change })
     const local = createLocalStore()
-    const stack = withFallback(withDeadline(withLeases(connect(bySlot(upstash)))), {
+    const stack = withFallback(withDeadline(withLeases(connect(bySlot(upstash), { clock }))), {
       local,
       onStoreError() {},
       onRefund() {},
