@@ -103,7 +103,7 @@ const rooms: Record<string, Room> = {
     packages: ['hono'],
   },
   'hosts/node': {
-    rooms: ['core', ...core('base', 'config', 'request'), 'hosts/app', 'limits'],
+    rooms: ['core', ...core('base', 'config', 'request', 'respond'), 'hosts/app', 'limits'],
   },
   adapters: { rooms: ['core/base', 'features/bans', 'features/sliding-log', 'limits'] },
   client: { rooms: ['core/base', 'api', 'features/bans', 'features/overrides', 'limits'] },
@@ -218,7 +218,9 @@ const rooms: Record<string, Room> = {
   testing: {
     rooms: core('base'),
     packages: [
+      'miniflare',
       'sluice-upstash-bridge',
+      'wrangler',
       'node:async_hooks',
       'node:child_process',
       'node:diagnostics_channel',

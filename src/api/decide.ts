@@ -1,4 +1,3 @@
-import type { Decision } from '../core/base/decision.ts'
 import { sha256 } from '../core/base/digest.ts'
 import { HELD_MS } from '../core/base/held.ts'
 import { decideEach } from '../core/decide/decide.ts'
@@ -31,23 +30,16 @@ export async function decide(call: Call): Promise<Response> {
   })
   asks.forEach(({ ask, matched }, index) => {
     if (ask.mode === 'peek') return // not a decision about a request
-    observe(
-      call.parts,
-      matched,
-      outcomes[index]!,
-      'request' in ask ? ask.request : {},
-      call.runtime,
-    )
+    const about = 'request' in ask ? ask.request : {}
+    observe(call.parts, matched, outcomes[index]!, about, call.runtime)
   })
   const headers = replayedField(outcomes.some(({ replayed }) => replayed))
   const decisions = outcomes.map(({ decision }) => decision)
-  return isList ? jsonAnswer(decisions, headers) : one(decisions[0]!, headers, call)
-}
-
-function one(decision: Decision, headers: Record<string, string>, { config }: Call): Response {
+  if (isList) return jsonAnswer(decisions, headers)
+  const decision = decisions[0]!
   const status = decision.allowed ? 200 : 429
   const answer = jsonAnswer(decision, { ...headers, ...retryAfter(decision) }, status)
-  return withDecisionFields(answer, decision, config)
+  return withDecisionFields(answer, decision, call.config)
 }
 
 const slotOf = async ({ key, fingerprint }: Idempotency, index: number) =>

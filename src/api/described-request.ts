@@ -10,41 +10,33 @@ import { RequestView } from '../core/request/view.ts'
 import { dropFields, isOwn } from '../core/respond/own-fields.ts'
 import type { RequestDescription } from './schema.ts'
 
-/** Matches a described request against the rules. Returns a problem if the description is invalid. */
+/**
+ * Matches a described request against the rules. The headers are a client's, so they cannot set the cost as a trusted proxy can. Returns a
+ * problem if the description is invalid.
+ */
 export async function describedRequest(
-  request: RequestDescription,
+  description: RequestDescription,
   { config, match }: Rules,
-  runtime: ApiRuntime,
+  { env, waitUntil, contextOf }: ApiRuntime,
 ): Promise<Matched | ConfigProblem> {
+  const { ip, country, asn, colo, omitted } = description
   let view: RequestView
   try {
-    view = await viewOfDescribed(request, runtime, config)
+    const request = requestOf(description, config)
+    const runtime = { env, waitUntil, context: await contextOf(request) }
+    view = new RequestView(request, runtime, config, () => parseAddress(ip ?? ''))
   } catch {
     // The schema accepts the description, but this runtime cannot make a Request of it.
-    return { path: 'request', expected: 'a request', got: show(request.url) }
+    return { path: 'request', expected: 'a request', got: show(description.url) }
   }
-  return match(view)
-}
-
-/** Makes the request view. The headers are a client's, so they cannot set the cost as a trusted proxy can. */
-async function viewOfDescribed(
-  description: RequestDescription,
-  { env, waitUntil, contextOf }: ApiRuntime,
-  config: Config,
-): Promise<RequestView> {
-  const { ip, country, asn, colo, omitted } = description
-  const request = requestOf(description, config)
-  const context = await contextOf(request)
-  const view = new RequestView(request, { env, waitUntil, context }, config, () =>
-    parseAddress(ip ?? ''),
-  )
   // The values of the call itself belong to the caller.
-  return view.with({
+  const own = {
     country: country?.toUpperCase(),
     asn: asn === undefined ? undefined : String(asn),
     colo: colo?.toUpperCase(),
     ...(omitted && { omitted }),
-  })
+  }
+  return match(view.with(own))
 }
 
 /** Stands for a body that the caller does not describe. It is not JSON, so a client cannot evade a policy. */

@@ -2,7 +2,7 @@ import type { Denied, KeyFault, Lacking } from '../core/base/decision.ts'
 import type { Part } from '../core/base/part.ts'
 import type { Policy } from '../core/config/parse.ts'
 import type { Call } from '../core/endpoint.ts'
-import type { Match, Unmet } from '../core/program/match.ts'
+import type { Unmet } from '../core/program/match.ts'
 import { jsonAnswer } from '../core/respond/response.ts'
 import { bodyOf } from './call.ts'
 import { describedRequest } from './described-request.ts'
@@ -54,22 +54,16 @@ export async function tryRequest(call: Call, { name }: Policy): Promise<Response
   const { denied, policies, unmet } = matched
   const [found, ...others] = policies.filter(({ policy }) => policy.name === name)
   const why = unmet?.find(({ policy }) => policy.name === name)
-  const trial: Trial = {
-    policy: name,
-    ...(denied && { denied }),
-    ...(found
-      ? metBy(found, others)
-      : { met: false, ...(why ? whyNot(why) : { unmet: 'deny' as const }) }),
+  const about = { policy: name, ...(denied && { denied }) }
+  if (!found) {
+    const unmet = why ? whyNot(why) : { unmet: 'deny' as const }
+    return jsonAnswer({ ...about, met: false, ...unmet } satisfies Trial)
   }
-  return jsonAnswer(trial)
-}
-
-function metBy(
-  { policy: { mode, limit, windowMs }, partitionKey, distinct, cost, floor, period }: Match,
-  others: Match[],
-) {
-  return {
-    met: true as const,
+  const { partitionKey, distinct, cost, floor, period } = found
+  const { mode, limit, windowMs } = found.policy
+  return jsonAnswer({
+    ...about,
+    met: true,
     mode,
     key: keyValues(partitionKey),
     ...(distinct && { values: keyValues(distinct) }),
@@ -78,7 +72,7 @@ function metBy(
     windowMs: period ? period[1] - period[0] : windowMs,
     cost,
     ...(floor !== undefined && { floor }),
-  }
+  } satisfies Trial)
 }
 
 export const keyValues = (parts: Part[]): PartValue[] =>

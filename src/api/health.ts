@@ -50,9 +50,8 @@ export function createHealth({ config, log, rulesOf, partsOf }: Limiter) {
       const { openSince: since } = isConfigured ? partsOf(env).database.health() : {}
       if (since !== undefined) problems.push({ code: 'circuit-open', detail: IS_OPEN, since })
       const policies = caller && rulesOf({ ...runtime, context: undefined }).config.policies
-      return report('ready', 'not-ready', problems, {
-        policies: policies?.map(({ name }) => name),
-      })
+      const names = policies?.map(({ name }) => name)
+      return report('ready', 'not-ready', problems, { policies: names })
     },
   }
 }
@@ -60,11 +59,6 @@ export function createHealth({ config, log, rulesOf, partsOf }: Limiter) {
 const IS_OPEN = 'The database failed repeatedly. Until it answers again, onStoreError decides.'
 
 function report(good: string, bad: string, problems: HealthProblem[], more: object = {}): Response {
-  const failed = problems.length > 0
-  const status = failed ? bad : good
-  return jsonAnswer(
-    { status, problems: failed ? problems : undefined, ...more },
-    {},
-    failed ? 503 : 200,
-  )
+  if (problems.length === 0) return jsonAnswer({ status: good, ...more })
+  return jsonAnswer({ status: bad, problems, ...more }, {}, 503)
 }

@@ -44,15 +44,11 @@ export const replayedField = (isReplayed: boolean): Record<string, string> =>
   isReplayed ? { 'Idempotent-Replayed': 'true' } : {}
 
 /** The problem of a key that was used with another body, or before the policies changed. */
-export const keyConflict = (): Response =>
-  problem(422, {
+export function keyConflict(): Response {
+  const expected = 'a key that was not used in the last 60 s'
+  return problem(422, {
     title: 'Unprocessable Content',
     detail: 'This Idempotency-Key was used with another body, or before the policies changed.',
-    errors: [
-      {
-        path: 'Idempotency-Key',
-        expected: 'a key that was not used in the last 60 s',
-        got: 'a used key',
-      },
-    ],
+    errors: [{ path: 'Idempotency-Key', expected, got: 'a used key' }],
   })
+}

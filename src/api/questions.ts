@@ -1,7 +1,6 @@
 import type { ConfigProblem } from '../core/base/errors.ts'
 import type { Schema } from '../core/config/schema/checked.ts'
 import type { Matched } from '../core/decide/matched.ts'
-import type { Idempotency } from '../core/decide/question.ts'
 import type { ApiRuntime, Call } from '../core/endpoint.ts'
 import { matchedByKeys } from '../core/program/explicit-key.ts'
 import type { Rules } from '../core/program/match.ts'
@@ -11,7 +10,7 @@ import { idempotencyOf } from './idempotency.ts'
 import { unprocessable } from './problems.ts'
 import type { Ask, RefundAsk, SettleAsk } from './schema.ts'
 
-type AnyAsk = Ask | RefundAsk | SettleAsk
+export type AnyAsk = Ask | RefundAsk | SettleAsk
 
 /** Finds the policies of an ask, by explicit key or by request, and applies its `cost`. Returns a problem if the ask is invalid. */
 async function matchedBy(
@@ -29,23 +28,14 @@ async function matchedBy(
   return { ...matched, policies }
 }
 
-export interface MatchedQuestion<A> {
-  ask: A
-  matched: Matched
-}
-
-export interface Questions<A> {
-  /** True if the body is a list. Then the answer is a list too. */
-  isList: boolean
-  questions: MatchedQuestion<A>[]
-  idempotency: Idempotency | undefined
-}
-
-/** Reads the ask or the list of asks of a call. @throws {Response} a problem with the path of each error if they are invalid */
+/**
+ * Reads the ask or the list of asks of a call. The answer to a list is a list too.
+ * @throws {Response} a problem with the path of each error if they are invalid
+ */
 export async function readQuestions<A extends AnyAsk>(
   { request, caller, rules, runtime }: Call,
   schema: Schema<A | A[]>,
-): Promise<Questions<A>> {
+) {
   const body = await bodyOf(request, schema)
   const isList = Array.isArray(body)
   const all = await Promise.all(
@@ -57,6 +47,6 @@ export async function readQuestions<A extends AnyAsk>(
   )
   const problems = all.filter((one): one is ConfigProblem => 'expected' in one)
   if (problems.length > 0) throw unprocessable(problems)
-  const questions = all as MatchedQuestion<A>[]
+  const questions = all as { ask: A; matched: Matched }[]
   return { isList, questions, idempotency: await idempotencyOf(request, caller, body, questions) }
 }

@@ -1,36 +1,32 @@
+import type { Schema } from '../core/config/schema/checked.ts'
+import type { Matched } from '../core/decide/matched.ts'
 import { refund as refundEach, type Statuses, settleEach } from '../core/decide/operate.ts'
-import type { Call } from '../core/endpoint.ts'
+import type { Idempotency, LimiterParts } from '../core/decide/question.ts'
+import type { ApiRuntime, Call } from '../core/endpoint.ts'
 import { jsonAnswer } from '../core/respond/response.ts'
 import { replayedField } from './idempotency.ts'
-import { type Questions, readQuestions } from './questions.ts'
-import { type RefundAsk, refundBody, type SettleAsk, settleBody } from './schema.ts'
+import { type AnyAsk, readQuestions } from './questions.ts'
+import { refundBody, settleBody } from './schema.ts'
+
+type Correct<A> = (
+  charges: (A & { matched: Matched })[],
+  parts: LimiterParts,
+  options: Pick<ApiRuntime, 'waitUntil'> & { idempotency: Idempotency | undefined },
+) => Promise<Statuses>
+
+/** Corrects the charges of a call, each independently. */
+const correcting =
+  <A extends AnyAsk>(schema: Schema<A | A[]>, correct: Correct<A>) =>
+  async (call: Call): Promise<Response> => {
+    const { isList, questions, idempotency } = await readQuestions(call, schema)
+    const { waitUntil } = call.runtime
+    const charges = questions.map(({ ask, matched }) => ({ ...ask, matched }))
+    const { statuses, replayed } = await correct(charges, call.parts, { waitUntil, idempotency })
+    return jsonAnswer(isList ? statuses : statuses[0], replayedField(replayed))
+  }
 
 /** `POST /_sluice/v1/refund`: refunds all or some units of a charge, and releases slots by id. */
-export async function refund(call: Call): Promise<Response> {
-  const read = await readQuestions<RefundAsk>(call, refundBody)
-  const questions = read.questions.map(({ ask: { slot, decidedAt }, matched }) => {
-    return { matched, decidedAt, slot }
-  })
-  return answerOf(read, await refundEach(questions, call.parts, optionsOf(call, read)))
-}
+export const refund = correcting(refundBody, refundEach)
 
 /** `POST /_sluice/v1/settle`: returns or charges the rest of what a decision has charged, and releases its slots. */
-export async function settle(call: Call): Promise<Response> {
-  const read = await readQuestions<SettleAsk>(call, settleBody)
-  const questions = read.questions.map(({ ask: { used, decision }, matched }) => ({
-    matched,
-    used,
-    decision,
-  }))
-  return answerOf(read, await settleEach(questions, call.parts, optionsOf(call, read)))
-}
-
-const optionsOf = (
-  { runtime: { waitUntil } }: Call,
-  { idempotency }: Pick<Questions<unknown>, 'idempotency'>,
-) => ({ waitUntil, idempotency })
-
-const answerOf = (
-  { isList }: Pick<Questions<unknown>, 'isList'>,
-  { statuses, replayed }: Statuses,
-): Response => jsonAnswer(isList ? statuses : statuses[0], replayedField(replayed))
+export const settle = correcting(settleBody, settleEach)

@@ -24,11 +24,6 @@ export interface OutboundCooldown {
 export const bannedIn = (states: { bannedForMs?: number }[]): number =>
   Math.max(0, ...states.map(({ bannedForMs = 0 }) => bannedForMs))
 
-const toCooldown = (found: { limit: PolicyLimit; coolingMs: number }): OutboundCooldown => ({
-  subject: found.limit.subject,
-  coolingMs: found.coolingMs,
-})
-
 /** Starts, finds and lifts cooldowns. The limits have the penalty of `cooldownOf`. */
 export function createCooldowns(
   partsOf: () => LimiterParts,
@@ -50,17 +45,6 @@ export function createCooldowns(
 
   const decide = (requests: StoreRequest[]) =>
     partsOf().store.decide(requests, { deadlineMs: REFUND_MS, waitUntil })
-
-  async function inForce(limits: PolicyLimit[]) {
-    const bySubject = new Map(limits.map((limit) => [limit.subject, { ...limit, cost: 0 }]))
-    const found = await Promise.all(
-      [...bySubject.values()].map(async (limit) => {
-        const { states } = await decide([{ mode: 'peek', limits: [limit] }])
-        return { limit, coolingMs: Math.max(bannedIn(states[0]!), restOf(limit.subject)) }
-      }),
-    )
-    return found.filter(({ coolingMs }) => coolingMs > 0)
-  }
 
   return {
     /** Remembers that a subject has a cooldown. */
@@ -88,18 +72,26 @@ export function createCooldowns(
       }
     },
 
-    /** Those in force, by one limit for each key. */
-    list: async (limits: PolicyLimit[]) => (await inForce(limits)).map(toCooldown),
-
-    /** Ends those in force, and returns them. */
-    async lift(limits: PolicyLimit[]): Promise<OutboundCooldown[]> {
-      const found = await inForce(limits)
-      for (const { limit } of found) {
-        await decide([{ mode: 'unban', limits: [limit] }])
-        known.delete(limit.subject)
+    /**
+     * Finds those in force, by one limit for each key.
+     * @param lifts true to end them too
+     */
+    async find(limits: PolicyLimit[], lifts: boolean): Promise<OutboundCooldown[]> {
+      const bySubject = new Map(limits.map((limit) => [limit.subject, { ...limit, cost: 0 }]))
+      const all = await Promise.all(
+        [...bySubject].map(async ([subject, limit]) => {
+          const { states } = await decide([{ mode: 'peek', limits: [limit] }])
+          return { subject, coolingMs: Math.max(bannedIn(states[0]!), restOf(subject)) }
+        }),
+      )
+      const found = all.filter(({ coolingMs }) => coolingMs > 0)
+      if (!lifts) return found
+      for (const { subject } of found) {
+        await decide([{ mode: 'unban', limits: [bySubject.get(subject)!] }])
+        known.delete(subject)
       }
       partsOf().denialCache?.forget(Date.now())
-      return found.map(toCooldown)
+      return found
     },
 
     /** One limit for each key that this process has known in a cooldown. */

@@ -14,12 +14,6 @@ const LOWERED_MS = 600_000
 const MAX_UNNAMED_MS = 3_600_000
 /** Half of the upper bound of the lower limits that are known. */
 const MAX_LIMITS = 1_000
-/** A limit that the other side knows to be lower. */
-interface Lowered {
-  limit: PolicyLimit
-  units: number
-  forMs: number
-}
 
 /** Fewer units that the other side has left than this one had. */
 interface Less {
@@ -39,46 +33,43 @@ export function createLearner(
   /** The lower limits that this isolate has reported, by subject and tag. */
   const known = new Recent<{ units: number; since: number }>(MAX_LIMITS)
 
-  /** @returns the lower limit to report, if it is not known yet */
-  function lower(limit: PolicyLimit, told: number, now: number): Lowered | undefined {
-    const { subject, terms } = limit
+  /** @returns the units of the lower limit to report, if it is not known yet */
+  function lower({ subject, terms }: PolicyLimit, told: number, now: number): number | undefined {
     const name = `${subject} ${terms.tag}`
     const before = known.get(name)
     if ((!before || before.units === terms.limit) && told >= terms.limit) return undefined
     const units = Math.max(1, Math.min(told, terms.limit))
     if (before?.units === units && now - before.since < LOWERED_MS / 2) return undefined
     known.set(name, { units, since: now })
-    return { limit, units, forMs: LOWERED_MS }
+    return units
   }
 
-  function newIn(limits: PolicyLimit[], decided: LimitState[], headers: Headers, now: number) {
+  /** What the store does not take is told again by the next response. */
+  return async (
+    limits: PolicyLimit[],
+    { limits: decided, decidedAt: sentAt }: Decision,
+    headers: Headers,
+  ): Promise<void> => {
+    const now = Date.now()
     const rates = limits.filter(({ terms }) => terms.algorithm !== 'concurrency')
-    const lowered: Lowered[] = []
+    const lowered: [PolicyLimit, units: number][] = []
     const less: Less[] = []
     for (const told of reportsOf(headers)) {
       const limit = limitFor(told, rates)
       if (!limit) continue
-      const one = told.limit === undefined ? undefined : lower(limit, told.limit, now)
-      if (one) lowered.push(one)
+      const units = told.limit === undefined ? undefined : lower(limit, told.limit, now)
+      if (units !== undefined) lowered.push([limit, units])
       const sent = decided.find(({ policy }) => policy === limit.policy.name)
-      const ours = sent && Math.min(sent.remaining + (sent.reserved ?? 0), one?.units ?? Infinity)
+      const ours = sent && Math.min(sent.remaining + (sent.reserved ?? 0), units ?? Infinity)
       if (told.left !== undefined && sent && told.left < ours!)
         less.push({ limit, left: told.left, sent })
     }
-    return { lowered, less }
-  }
-
-  /** Applies what the other side has said about its limits. What the store does not take is told again by the next response. */
-  async function apply(
-    { lowered, less }: ReturnType<typeof newIn>,
-    subject: string | undefined,
-    sentAt: number | undefined,
-  ): Promise<void> {
     const parts = partsOf()
-    for (const { limit, units, forMs } of lowered)
-      await operate({ mode: 'override', units, forMs }, [limit], parts, { waitUntil }).catch(
-        () => {}, // it is logged
-      )
+    for (const [limit, units] of lowered)
+      await operate({ mode: 'override', units, forMs: LOWERED_MS }, [limit], parts, {
+        waitUntil,
+      }).catch(() => {}) // it is logged
+    const subject = limits[0]?.subject
     if (less.length === 0 || sentAt === undefined || learning.has(subject!)) return
     learning.add(subject!)
     const options = { deadlineMs: REFUND_MS, waitUntil }
@@ -100,13 +91,6 @@ export function createLearner(
       learning.delete(subject!)
     }
   }
-
-  return (limits: PolicyLimit[], decision: Decision, headers: Headers): Promise<void> =>
-    apply(
-      newIn(limits, decision.limits, headers, Date.now()),
-      limits[0]?.subject,
-      decision.decidedAt,
-    )
 }
 
 /**

@@ -1,8 +1,7 @@
 /** The options of `outbound()`, checked. */
 import * as v from 'valibot'
-import { ConfigError } from '../core/base/errors.ts'
 import type { ConfigOptions, PolicyOptions } from '../core/config/options.ts'
-import { checked } from '../core/config/schema/checked.ts'
+import { parsedOptions } from '../core/config/schema/checked.ts'
 import { type Input, object, timeout, whole } from '../core/config/schema/shapes.ts'
 import { createLimiter, type Limiter } from '../core/create.ts'
 import { operations } from '../core/decide/operate.ts'
@@ -30,6 +29,7 @@ const ownFields = () => ({
    */
   maxWaiting: v.optional(whole(1, 100_000), 1_000),
 })
+
 /** A field of a policy with this value, whatever is written. */
 const fixed = <T>(value: T) =>
   v.pipe(
@@ -134,15 +134,14 @@ const entriesOf = (list: unknown): Record<string, unknown>[] =>
 
 /** @throws {ConfigError} lists every problem */
 export function parseOptions(given: OutboundOptions): Parsed {
-  const { output, problems } = checked(outboundOptions, given, 'outbound')
-  if (problems) throw new ConfigError(problems)
-  const { wait, maxWaiting, env: _, waitUntil: __, policies: written, ...rest } = output
+  const options = parsedOptions(outboundOptions, given, 'outbound')
+  const { wait, maxWaiting, env: _, waitUntil: __, policies: written, ...rest } = options
   const policies = Array.isArray(written)
     ? written.map((policy) => ({ key: 'global', ...policy }))
     : written
   // A call that may wait has time for a slow start of the process or of the connection.
   const deadline = rest.deadline ?? Math.min(3_000, Math.max(300, wait))
-  const byDefault = featuresOf(output)
+  const byDefault = featuresOf(options)
   const limiter = createLimiter({ ...rest, policies, deadline }, { byDefault })
   return { limiter, waitMs: wait, maxWaiting }
 }

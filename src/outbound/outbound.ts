@@ -1,5 +1,4 @@
 /** A `fetch` that waits for its turn in the limits of the other side. */
-
 import { keepNothing } from '../core/base/runtime.ts'
 import { variablesFor } from '../core/base/variables.ts'
 import type { Limit } from '../core/connection/store.ts'
@@ -165,8 +164,8 @@ export function outbound(
   return Object.assign(call, {
     status,
     cooldowns: {
-      list: async (...given) => cooldowns.list(await keysOf(...given)),
-      lift: async (...given) => cooldowns.lift(await keysOf(...given)),
+      list: async (...given) => cooldowns.find(await keysOf(...given), false),
+      lift: async (...given) => cooldowns.find(await keysOf(...given), true),
     } satisfies OutboundCooldowns as OutboundCooldowns,
   })
 }

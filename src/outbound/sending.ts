@@ -1,21 +1,10 @@
-/** A request that goes out, perhaps several times. */
-export interface SentCall {
-  /** The request as policies see it. A call that waits does not keep it. */
-  request: Request
-  method: string
-  signal: AbortSignal | undefined
-  /** False if its body is a stream, which can be sent once. */
-  isRepeatable: boolean
-  send(): Promise<Response>
-}
-
 type Fetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>
 
-export function sendingOf(
-  fetch: Fetch,
-  input: string | URL | Request,
-  init?: RequestInit,
-): SentCall {
+/**
+ * A request that goes out, perhaps several times.
+ * @returns the request as policies see it, which a call that waits does not keep. A body that is a stream can be sent once
+ */
+export function sendingOf(fetch: Fetch, input: string | URL | Request, init?: RequestInit) {
   // Without `instanceof Request`: `serve` of `@hono/node-server` replaces the class, and the request may be older.
   const given = typeof input === 'string' || input instanceof URL ? undefined : input
   const body = init?.body as unknown

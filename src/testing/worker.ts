@@ -1,6 +1,7 @@
 /** Runs the user's Worker in workerd. */
 import { readdir, readFile } from 'node:fs/promises'
 import { basename, join, relative } from 'node:path'
+import type { MiniflareOptions } from 'miniflare'
 import { openFolder, type WorkerFolder } from './folder.ts'
 import type { Running } from './running.ts'
 import type { WranglerProject } from './wrangler.ts'
@@ -68,7 +69,8 @@ async function start(
       ...others,
     ],
   }
-  const converted = () => convertV4MiniflareOptions?.(all) ?? all
+  // Only Miniflare 5 converts them.
+  const converted = () => (convertV4MiniflareOptions?.(all as never) ?? all) as MiniflareOptions
   let miniflare = folder.run(() => new Miniflare(converted()))
   const placeOf = async () => {
     const worker = await miniflare.ready

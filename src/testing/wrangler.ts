@@ -26,34 +26,9 @@ export type WorkerOptions = Record<string, unknown> & {
   durableObjects?: Record<string, string | { className: string }>
 }
 
-/** The part of Miniflare that runs Workers. */
-export interface Miniflare {
-  ready: Promise<URL>
-  unsafeGetDirectURL(workerName?: string, entrypoint?: string): Promise<URL>
-  setOptions(options: object): Promise<void>
-  dispose(): Promise<void>
-}
-
-interface MiniflareModule {
-  Miniflare: new (options: object) => Miniflare
-  Log: new (level: number) => object
-  LogLevel: { NONE: number }
-  supportedCompatibilityDate: string
-  /** Only since Miniflare 5. */
-  convertV4MiniflareOptions?: (options: object) => object
-}
-
-interface WranglerModule {
-  unstable_readConfig(args: { config: string; env?: string }): { name?: string }
-  unstable_getMiniflareWorkerOptions(
-    config: string,
-    environment?: string,
-  ): { main?: string; workerOptions: WorkerOptions; externalWorkers?: WorkerOptions[] }
-}
-
 /** The wrangler of a project, with a checked Worker. */
 export interface WranglerProject {
-  miniflare: MiniflareModule
+  miniflare: typeof import('miniflare') & { supportedCompatibilityDate: string }
   /** Bundles the Worker as for a deployment. @throws Error with the output of wrangler */
   bundle(outdir: string): Promise<void>
   /** The main file, the options of the Worker without its code, and the other Workers of its configuration. */
@@ -78,20 +53,20 @@ export function openProject({ main, wranglerConfig, environment }: TestWorker): 
   const entry = main === undefined ? undefined : existing('worker.main', main)
   const folder = dirname(config ?? entry!)
   const { manifest, require } = findWrangler(folder)
-  const miniflare = require('miniflare') as MiniflareModule
+  const miniflare = require('miniflare') as WranglerProject['miniflare']
   const compatibility = ['--compatibility-date', miniflare.supportedCompatibilityDate]
 
   function read() {
     const alone: WorkerOptions = { compatibilityDate: miniflare.supportedCompatibilityDate }
     if (!config) return { main: entry!, workers: [alone] }
-    const wrangler = require('wrangler') as WranglerModule
+    const wrangler = require('wrangler') as typeof import('wrangler')
     const found = wrangler.unstable_getMiniflareWorkerOptions(config, environment)
     const { name } = wrangler.unstable_readConfig({
       config,
       ...(environment && { env: environment }),
     })
-    const others = found.externalWorkers ?? []
-    const own = withServices({ ...found.workerOptions, name }, others)
+    const others = (found.externalWorkers ?? []) as WorkerOptions[]
+    const own = withServices({ ...(found.workerOptions as WorkerOptions), name }, others)
     return { main: entry ?? found.main!, workers: [own, ...others] }
   }
 

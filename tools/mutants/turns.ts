@@ -74,8 +74,8 @@ export const turnsMutants: Mutant[] = [
   ),
   learner(
     'a lower limit of the other side is ignored',
-    'if (one) lowered.push(one)',
-    'if (one === null) lowered.push(one)',
+    'if (units !== undefined) lowered.push',
+    'if (units === null) lowered.push',
     'outbound',
   ),
   reports(

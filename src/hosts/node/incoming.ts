@@ -1,7 +1,7 @@
 /** The Fetch API's `Request` of a request to a Node server. */
-
 import { isAmbiguous } from '../../core/base/ambiguous-target.ts'
 import { HOST } from '../../core/base/host.ts'
+import { problem } from '../../core/respond/response.ts'
 
 /** The parts of Node's `IncomingMessage` that the adapters use. Described here, so that users need no types of a framework. */
 export interface NodeRequest {
@@ -19,18 +19,19 @@ type NodeSocket = { encrypted?: boolean; remoteAddress?: string; destroyed?: boo
 
 export const socketOf = ({ socket }: NodeRequest): NodeSocket => socket
 
-/** A request that cannot be a `Request`. It is answered with this status. */
-export type Unreadable = { status: 400 | 405; detail: string }
-
 /** Methods that the Fetch standard does not allow. */
 const FORBIDDEN = ['CONNECT', 'TRACE', 'TRACK']
 
-/** Makes a `Request` without a body, or returns the status to refuse it with. */
-export function toRequest(incoming: NodeRequest): Request | Unreadable {
+const badRequest = (what: string) =>
+  problem(400, { title: 'Bad request', detail: `The ${what} of the request is invalid.` })
+
+/** Makes a `Request` without a body, or the answer to a request that cannot be one. */
+export function toRequest(incoming: NodeRequest): Request | Response {
   const { method = 'GET', rawHeaders } = incoming
-  if (FORBIDDEN.includes(method)) return { status: 405, detail: `${method} is not supported.` }
+  if (FORBIDDEN.includes(method))
+    return problem(405, { title: 'Method not allowed', detail: `${method} is not supported.` })
   const url = urlOf(incoming)
-  if (!url) return { status: 400, detail: 'The Host or the target of the request is invalid.' }
+  if (!url) return badRequest('Host or the target')
   try {
     const headers = new Headers()
     for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -40,7 +41,7 @@ export function toRequest(incoming: NodeRequest): Request | Unreadable {
     }
     return new Request(url, { method, headers })
   } catch {
-    return { status: 400, detail: 'The method or a header of the request is invalid.' }
+    return badRequest('method or a header')
   }
 }
 

@@ -1,5 +1,4 @@
 /** The steps that all Node servers share: check a request, add the fields, write a refusal, and settle when the response has ended. */
-
 import type { Decision } from '../../core/base/decision.ts'
 import { readsBodies } from '../../core/config/feature.ts'
 import type { Limiter } from '../../core/feature.ts'
@@ -8,7 +7,7 @@ import type { Limits } from '../../limits/door.ts'
 import { policyDoor } from '../../limits/policies.ts'
 import { type CheckResult, sluiceOf } from '../app/sluice.ts'
 import { bodySource, discard, mayHaveBody } from './body.ts'
-import { type NodeRequest, socketOf, toRequest, type Unreadable } from './incoming.ts'
+import { type NodeRequest, socketOf, toRequest } from './incoming.ts'
 
 type NodeHeader = string | number | readonly string[] | undefined
 
@@ -74,8 +73,9 @@ export function serverOf(limiter: Limiter) {
     if (isOver(incoming, response)) return false
     const { remoteAddress } = socketOf(incoming)
     const request = toRequest(incoming)
-    if ('detail' in request) {
-      refuseUnreadable(outgoing, request)
+    if ('status' in request) {
+      for (const [name, value] of request.headers) outgoing.set(name, value)
+      await send(outgoing, request)
       return false
     }
     if (mayHaveBody(incoming) && (usesBodies || request.url.includes('/_sluice/')))
@@ -102,7 +102,7 @@ export function serverOf(limiter: Limiter) {
       if (!ownFields.has(name)) outgoing.set(name, value)
     }
     setFields(outgoing, check.withFields)
-    outgoing.send(refusal.status, new Uint8Array(await refusal.arrayBuffer()))
+    await send(outgoing, refusal)
     if (usesBodies) discard(incoming)
     return false
   }
@@ -114,13 +114,8 @@ function isOver(incoming: NodeRequest, response: NodeResponse): boolean {
   return response.destroyed || socketOf(incoming).destroyed === true || stream?.destroyed === true
 }
 
-function refuseUnreadable({ set, send }: Outgoing, { status, detail }: Unreadable) {
-  set('content-type', 'application/problem+json')
-  set('cache-control', 'no-store')
-  const title = status === 405 ? 'Method not allowed' : 'Bad request'
-  const document = JSON.stringify({ type: 'about:blank', status, title, detail })
-  send(status, new TextEncoder().encode(document))
-}
+const send = async (outgoing: Outgoing, refusal: Response) =>
+  outgoing.send(refusal.status, new Uint8Array(await refusal.arrayBuffer()))
 
 /**
  * Settles by the response of the app, once the app has ended it and its connection has closed. A client that leaves ends neither the

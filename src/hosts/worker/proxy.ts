@@ -69,7 +69,7 @@ export async function forward(
     const loop = request.headers.get('cdn-loop')
     outgoing.headers.set('CDN-Loop', loop ? `${loop}, sluice` : 'sluice')
     const response = await fetch(outgoing, { redirect: 'manual', signal, ...verbatim })
-    if (upgraded(response)) return response
+    if (response.status === 101 && (response as { webSocket?: unknown }).webSocket) return response
     if (origin === 'zone') return asVerbatim(response)
     // Throws if the status is not allowed in a Response, such as 600. The copy is as verbatim as the response.
     const answer = new Response(response.body, response)
@@ -107,9 +107,6 @@ function withWatchedChunks(request: Request, onBroken: () => void): Request {
 
 /** Options of the Workers runtime for requests and responses: bodies pass unchanged, even through a stream of this Worker. */
 const verbatim = { encodeResponseBody: 'manual', encodeBody: 'manual' } as object
-
-const upgraded = (response: Response) =>
-  response.status === 101 && (response as { webSocket?: unknown }).webSocket
 
 /** Fields that claim a path or method other than the one that policies matched. */
 const REQUEST_CLAIMS = new Set([
