@@ -1,5 +1,6 @@
 /** Reads calls for the endpoints. A function that finds a mistake throws the response, and the router sends it. */
 import { readBytes } from '../core/base/body.ts'
+import { parsedJson } from '../core/base/json.ts'
 import { jsonFlaw } from '../core/base/json-flaw.ts'
 import type { Policy } from '../core/config/parse.ts'
 import { checked, type Schema } from '../core/config/schema/checked.ts'
@@ -39,18 +40,15 @@ async function readJson(request: Request): Promise<unknown> {
     throw problem(413, { title: 'Content Too Large', detail })
   }
   let text: string
-  let json: unknown
   try {
     text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false }).decode(bytes)
   } catch {
     throw badRequest('The body is not valid UTF-8.')
   }
-  try {
-    json = JSON.parse(text)
-  } catch {
-    throw badRequest(
-      text.trim() === '' ? 'The body is empty. Send JSON.' : 'The body is not valid JSON.',
-    )
+  const json = parsedJson(text)
+  if (json === undefined) {
+    const isEmpty = text.trim() === ''
+    throw badRequest(isEmpty ? 'The body is empty. Send JSON.' : 'The body is not valid JSON.')
   }
   // Before the schemas, which may walk over the value recursively.
   const flaw = jsonFlaw(text, MAX_LEVELS)

@@ -2,10 +2,7 @@ import type { Decision, LimitStatus } from '../core/base/decision.ts'
 import { parsedJson } from '../core/base/json.ts'
 import { ApiError, type Problem } from './error.ts'
 
-/**
- * Reads the answer of the decision API.
- * @throws {ApiError} if the answer is a problem, or does not come from the decision API
- */
+/** Reads the answer of the decision API. @throws {ApiError} if the answer is a problem, or does not come from the decision API */
 export async function answerOf(response: Response): Promise<unknown> {
   const { status } = response
   const type = response.headers.get('content-type') ?? ''
@@ -40,19 +37,13 @@ const notTheApi = (status?: number) =>
     status === undefined ? {} : { status },
   )
 
-/**
- * Checks that an answer is the status of limits.
- * @throws {ApiError} if it is not
- */
+/** Checks that an answer is the status of limits. @throws {ApiError} if it is not */
 export function statusOf(answer: unknown): LimitStatus {
   if (!Array.isArray((answer as Partial<LimitStatus>).limits)) throw notTheApi()
   return answer as LimitStatus
 }
 
-/**
- * Checks that an answer is a decision.
- * @throws {ApiError} if it is not
- */
+/** Checks that an answer is a decision. @throws {ApiError} if it is not */
 export function decisionOf(answer: unknown): Decision {
   const { allowed, reason } = statusOf(answer) as Partial<Decision>
   if (typeof allowed !== 'boolean' || typeof reason !== 'string') throw notTheApi()

@@ -72,10 +72,7 @@ export function createCooldowns(
       }
     },
 
-    /**
-     * Finds those in force, by one limit for each key.
-     * @param lifts true to end them too
-     */
+    /** Finds those in force, by one limit for each key. @param lifts true to end them too */
     async find(limits: PolicyLimit[], lifts: boolean): Promise<OutboundCooldown[]> {
       const bySubject = new Map(limits.map((limit) => [limit.subject, { ...limit, cost: 0 }]))
       const all = await Promise.all(

@@ -1,5 +1,10 @@
 /** `sluice/redis`: any Redis or Valkey through the client of the app: one server, Sentinels or a Cluster. */
-import type { Command, CommandAnswer, StoreClient } from '../core/base/commands.ts'
+import {
+  type Command,
+  type CommandAnswer,
+  LATE_MS,
+  type StoreClient,
+} from '../core/base/commands.ts'
 import { sha1 } from '../core/base/digest.ts'
 import { ConfigError, NOT_SENT, StoreError } from '../core/base/errors.ts'
 import { type Soon, whenKnown } from '../core/base/when-known.ts'
@@ -79,9 +84,6 @@ export function redis(client: RedisClient): StoreClient {
   }
 }
 
-/** How long after its deadline the answer to a call is still of use, ms. */
-const LATE_MS = 5_000
-
 /** When a call may no longer leave the queue of the client. It is what clients need of an `AbortSignal`, which costs Node more than the call. */
 class Until {
   aborted = false
@@ -110,10 +112,7 @@ class Until {
   }
 }
 
-/**
- * Sends one command once.
- * @param until when it may no longer leave the queue of the client
- */
+/** Sends one command once. @param until when it may no longer leave the queue of the client */
 type Send = (command: string[], until: Until) => Promise<unknown>
 
 /** The clients of `redis`. Their methods differ in what precedes the command. */

@@ -104,13 +104,8 @@ interface ClientState {
 /** @throws {ConfigError} */
 function checked(client: UpstashClient): { isConfigured: boolean } {
   if (typeof Object(client).evalsha !== 'function') {
-    throw new ConfigError([
-      {
-        path: 'store',
-        expected: 'a client of @upstash/redis',
-        got: `a value of type ${typeof client}`,
-      },
-    ])
+    const got = `a value of type ${typeof client}`
+    throw new ConfigError([{ path: 'store', expected: 'a client of @upstash/redis', got }])
   }
   const { opts, enableAutoPipelining, client: http } = client as unknown as ClientState
   const { retry, readYourWrites, options } = http ?? {}

@@ -83,12 +83,10 @@ export async function startSluice(options: StartSluiceOptions = {}): Promise<Slu
     stopped ??= stopAll()
     return stopped
   }
-  try {
-    return await start(options, project, stops, stop)
-  } catch (error) {
+  return start(options, project, stops, stop).catch(async (error) => {
     await stop().catch(() => {}) // the first error is the cause
     throw error
-  }
+  })
 }
 
 const TOKEN = 'test-token'
@@ -111,7 +109,13 @@ async function start(
     const bridge = await startBridge({ redis: [target], clock: () => clock.now() })
     stops.push(bridge.close)
     Object.assign(env, { UPSTASH_REDIS_REST_URL: bridge.url, UPSTASH_REDIS_REST_TOKEN: TOKEN })
-    return { stop: redis.stop, url: bridge.url }
+    async function flush() {
+      const headers = { authorization: `Bearer ${TOKEN}` }
+      const response = await fetch(bridge.url, { method: 'POST', headers, body: '["FLUSHALL"]' })
+      const { error } = (await response.json()) as { error?: string }
+      if (error) throw new Error(`FLUSHALL: ${error}`)
+    }
+    return { stop: redis.stop, flush }
   }
 
   async function startRunning(): Promise<Running | undefined> {
@@ -145,18 +149,11 @@ async function start(
       await running?.setOffset(clock.offsetMs)
     },
     async flush() {
-      if (redis) await send(redis.url, TOKEN, ['FLUSHALL'])
+      await redis?.flush()
       await running?.flush()
     },
     stopRedis: async () => redis?.stop(),
     stop,
     [Symbol.asyncDispose]: stop,
   }
-}
-
-async function send(url: string, token: string, command: string[]): Promise<void> {
-  const headers = { authorization: `Bearer ${token}` }
-  const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(command) })
-  const { error } = (await response.json()) as { error?: string }
-  if (error) throw new Error(`${command[0]}: ${error}`)
 }

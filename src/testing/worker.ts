@@ -35,12 +35,10 @@ export async function startWorker(
   env: Record<string, unknown>,
 ): Promise<Running> {
   const folder = await openFolder()
-  try {
-    return await start(project, env, folder)
-  } catch (error) {
+  return start(project, env, folder).catch(async (error) => {
     await folder.remove()
     throw error
-  }
+  })
 }
 
 async function start(
@@ -124,13 +122,8 @@ async function start(
   }
 }
 
-interface BuiltFile {
-  /** Relative to the folder of the bundle. */
-  path: string
-  contents: Uint8Array
-}
-
-async function bundle(project: WranglerProject, folder: WorkerFolder): Promise<BuiltFile[]> {
+/** @returns the files of the bundle, by their paths in its folder */
+async function bundle(project: WranglerProject, folder: WorkerFolder) {
   const outdir = join(folder.path, 'bundle')
   await folder.run(() => project.bundle(outdir))
   const names = await readdir(outdir, { recursive: true, withFileTypes: true })
@@ -143,7 +136,7 @@ async function bundle(project: WranglerProject, folder: WorkerFolder): Promise<B
 }
 
 /** The modules of a Worker in the form of Miniflare 4, behind one that replaces the clock. */
-function modulesOf(files: BuiltFile[], main: string) {
+function modulesOf(files: Awaited<ReturnType<typeof bundle>>, main: string) {
   const name = basename(main).replace(/\.\w+$/, '')
   const entry = files.find(({ path }) => [`${name}.js`, `${name}.mjs`].includes(path))?.path
   const wrapper = `

@@ -7,7 +7,7 @@ import type { UpstashOptions } from '../../src/core/connection/upstash/upstash.t
 import { hashedSubjects } from '../../src/core/decide/subject.ts'
 import { cluster } from '../../src/features/cluster/index.ts'
 import { createSluice } from '../../src/hosts/app/sluice.ts'
-import { slotOf } from '../../src/stores/cluster/slot.ts'
+import { slotOf } from '../../src/stores/cluster/cluster.ts'
 import { redis } from '../../src/stores/redis.ts'
 import { masterOf, subjectAt, useCluster } from '../support/cluster.ts'
 import { concurrency } from '../support/features.ts'

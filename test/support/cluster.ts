@@ -14,8 +14,7 @@ import {
 import { withFallback } from '../../src/core/fallback/fallback.ts'
 import { createLocalStore } from '../../src/core/fallback/local.ts'
 import { withLeases } from '../../src/features/leases/leases.ts'
-import { bySlot, createCluster } from '../../src/stores/cluster/cluster.ts'
-import { slotOf } from '../../src/stores/cluster/slot.ts'
+import { bySlot, createCluster, slotOf } from '../../src/stores/cluster/cluster.ts'
 import { newSubject } from './subjects.ts'
 
 /**

@@ -10,9 +10,8 @@ import type {
   StoreRequest,
   StoreResult,
 } from '../../src/core/connection/store.ts'
-import { createObjectStore } from '../../src/stores/durable-objects/objects.ts'
+import { createObjectStore, spreadBySubject } from '../../src/stores/durable-objects/objects.ts'
 import type { ObjectContext, ObjectNamespace } from '../../src/stores/durable-objects/runtime.ts'
-import { spreadBySubject } from '../../src/stores/durable-objects/spread.ts'
 import { SluiceSubject as Subject } from '../../src/stores/durable-objects/subject.ts'
 
 export type Step =

@@ -1,7 +1,7 @@
 import { asStoreError } from '../../src/core/base/errors.ts'
 import { fnv1a } from '../../src/core/base/fnv.ts'
 import type { OnRefund, Store } from '../../src/core/connection/store.ts'
-import { createSplitStore } from '../../src/stores/split/split-store.ts'
+import { createSplitStore } from '../../src/stores/split/split.ts'
 
 /** The index of the store that has a subject. */
 export const partOf = (subject: string, stores: number) => fnv1a(subject) % stores

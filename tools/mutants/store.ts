@@ -43,7 +43,7 @@ const algorithm = algorithms('algorithm')
 const fixed = algorithms('fixed-window')
 const sliding = algorithms('sliding-window')
 const bucket = algorithms('token-bucket')
-const splitStore = mutantsOf('src/stores/split/split-store.ts', 'test/unit/stores/split')
+const splitStore = mutantsOf('src/stores/split/split.ts', 'test/unit/stores/split')
 
 export const storeMutants: Mutant[] = [
   ownClient('lets ioredis send a call again', 'socket?.destroyed', 'false', 'redis'),

@@ -1,5 +1,8 @@
-/** The interface between the store and the client that sends its commands. Types only. */
+/** The interface between the store and the client that sends its commands. */
 import type { StoreError } from './errors.ts'
+
+/** How long a call may run after its deadline, so that its late reply can be used, ms. */
+export const LATE_MS = 5_000
 
 /** A command of Redis: its name and its arguments. */
 export type Command = readonly (string | number)[]

@@ -6,6 +6,8 @@ import type { Period } from '../base/calendar.ts'
 import type { Fallback, PolicyMode, QuotaState } from '../base/decision.ts'
 import type { StoreError, StoreErrorCode } from '../base/errors.ts'
 
+export { LATE_MS } from '../base/commands.ts'
+
 export type Algorithm =
   | 'fixed-window'
   | 'sliding-window'
@@ -197,8 +199,6 @@ export interface Idempotency {
 
 /** How long a caller waits if it does not say so, ms. */
 export const DEADLINE_MS = 300
-/** How long a call may run after its deadline, so that its late reply can be used, ms. */
-export const LATE_MS = 5_000
 
 /** The deadline of a refund, ms. It is long because no request waits for it, and a failed refund blocks the units until they expire. */
 export const REFUND_MS = 5_000

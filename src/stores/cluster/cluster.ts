@@ -8,9 +8,7 @@ import type {
   StoreRequest,
 } from '../../core/connection/store.ts'
 import type { UpstashStore } from '../../core/connection/upstash/upstash.ts'
-import { inGroups, subjectOf } from '../split/split.ts'
-import { createSplitStore, type DecideParts } from '../split/split-store.ts'
-import { slotOf, tagOf } from './slot.ts'
+import { createSplitStore, type DecideParts, inGroups, subjectOf } from '../split/split.ts'
 
 /**
  * A store that splits requests by slot. A list with all its limits in one slot is one call of the script. Otherwise the parts of a request
@@ -66,3 +64,26 @@ const inSlot = (idempotency: Idempotency | undefined, list: StoreRequest[]) =>
   idempotency && {
     idempotency: { ...idempotency, key: `${tagOf(subjectOf(list))}}:${idempotency.key}` },
   }
+
+/** The number of hash slots of a Redis Cluster. */
+const SLOTS = 16_384
+
+/**
+ * The hash slot of all keys of a subject in a Redis Cluster: CRC-16/XMODEM of their hash tag. The tag is the text between the first `{` of
+ * a key and the next `}`. Source: Redis Cluster specification, "Hash tags".
+ */
+export const slotOf = (subject: string): number =>
+  crc16(new TextEncoder().encode(tagOf(subject))) % SLOTS
+
+/** The hash tag of all keys of a subject: `{subject}` ends at the first `}`. */
+const tagOf = (subject: string): string => subject.split('}', 1)[0]!
+
+export function crc16(bytes: Uint8Array): number {
+  let crc = 0
+  for (const byte of bytes) {
+    let x = (crc >> 8) ^ byte
+    x ^= x >> 4
+    crc = ((crc << 8) ^ (x << 12) ^ (x << 5) ^ x) & 0xffff
+  }
+  return crc
+}

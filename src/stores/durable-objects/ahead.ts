@@ -15,10 +15,7 @@ export const AHEAD_MS = 1_000
 export type AheadTerms = ReadonlyMap<string, CountTerms>
 export type CountTerms = Pick<Terms, 'algorithm'> & QuotaTerms
 
-/**
- * The record to store, or `undefined` if the stored one is strict enough.
- * @param isDense true if the subject has made a request shortly before
- */
+/** The record to store, or `undefined` if the stored one is strict enough. @param isDense true if the subject has made a request shortly before */
 export function recordToStore(
   stored: Record,
   record: Record,

@@ -45,9 +45,8 @@ export function owed(limit: Limit, now: number, state: KeptState | undefined): A
   }
   const isFixed = terms.algorithm === 'fixed-window'
   const most = isFixed ? Number.MAX_SAFE_INTEGER : Math.floor(MAX_PRODUCT / windowMs)
-  const isEarlier =
-    terms.algorithm === 'sliding-window' && state && state.time < opened(limit, now, state)
-  const count = !state || isEarlier ? 0 : state.numbers[0]!
+  const isSliding = terms.algorithm === 'sliding-window'
+  const count = isSliding ? windowsAt(terms, now, state)[1] : (state?.numbers[0] ?? 0)
   // Twice the bound leaves room for the weighted units of the previous window.
   const quota = { ...terms, ...(period && { period }), limit: isFixed ? most : 2 * most }
   return charged(limit, quota, Math.max(0, Math.min(cost, most - count)), now, state)
@@ -74,10 +73,11 @@ export function refunded(
     const after = Math.max(0, missing - Math.max(0, units * windowMs - flowed))
     return bucketAfter(terms, now, time, missing, after, state.end)
   }
-  const start = algorithm === 'sliding-window' ? opened(limit, now, state) : state.time
-  const [count, ...previous] =
-    start === state.time ? state.numbers : shifted(state, start, windowMs)
-  const left = Math.max(0, count! - cost)
+  const [start, count, ...previous] =
+    algorithm === 'sliding-window'
+      ? windowsAt(terms, now, state)
+      : [state.time, ...(state.numbers as [number])]
+  const left = Math.max(0, count - cost)
   if (left === count || (decidedAt !== undefined && decidedAt < start)) return undefined
   const end =
     algorithm === 'fixed-window'
@@ -92,16 +92,18 @@ export function refunded(
   return until({ time: start, numbers: [left, ...previous], end }, now, state.end)
 }
 
-/** The start of the window of a state. A clock that moves back does not return to an earlier one. */
-function opened({ terms: { windowMs } }: Limit, now: number, state: KeptState): number {
-  const at = Math.max(now, state.time)
-  return at - (at % windowMs)
+/** The start of a sliding window, its units and those of the window before. A clock that moves back does not return to an earlier one. */
+export function windowsAt(
+  { windowMs }: Pick<Terms, 'windowMs'>,
+  now: number,
+  state: KeptState | undefined,
+): [start: number, current: number, previous: number] {
+  const at = Math.max(now, state?.time ?? now)
+  const start = at - (at % windowMs)
+  const [current = 0, previous = 0] = state?.numbers ?? []
+  if (state?.time === start) return [start, current, previous]
+  return [start, 0, state && start - state.time === windowMs ? current : 0]
 }
-
-const shifted = ({ time, numbers }: KeptState, start: number, windowMs: number): number[] => [
-  0,
-  start - time > windowMs ? 0 : numbers[0]!,
-]
 
 /** The time of a bucket and its missing parts. */
 export function bucketAt(

@@ -5,7 +5,7 @@ import { behind, inLine, standsIn } from '../../core/connection/line.ts'
 import type { Limit, Penalty, StoreRequest, StoreState } from '../../core/connection/store.ts'
 import { owed, quotaOf, refunded, taken } from './charge.ts'
 import { lineOf, type Place, placeOf, stand } from './line.ts'
-import { liveTimes, owedTimes, refundedTimes } from './log.ts'
+import { owedTimes, refundedTimes } from './log.ts'
 import { ban, banRest, type Changes, pardon, refusalCounted } from './penalty.ts'
 import { type KeptState, liveState, type Parts } from './record.ts'
 import { hasRoom, releasedSlots, slotsState, takenSlots } from './slots.ts'
@@ -77,10 +77,7 @@ function decideOne(parts: Parts, request: StoreRequest, mode: Mode, now: number)
   return rows.map((row) => stateOf(parts, row, now))
 }
 
-/**
- * Gives the request its tickets, or takes them away.
- * @returns false if a refusal is not counted
- */
+/** Gives the request its tickets, or takes them away. @returns false if a refusal is not counted */
 function lineUp(
   parts: Parts,
   request: StoreRequest,
@@ -142,13 +139,9 @@ function apply(parts: Parts, changes: Changes, now: number) {
 function fits(parts: Parts, limit: Limit, now: number): boolean {
   const { terms, cost } = limit
   if (terms.algorithm === 'concurrency') return hasRoom(parts.slots(terms.tag), limit, now)
-  if (terms.algorithm === 'sliding-log') {
-    const { length } = liveTimes(parts.log(terms.tag), terms.windowMs, now)
-    return cost === 0 || length + cost <= quotaOf(limit).limit
-  }
   if (terms.algorithm === 'distinct')
     return valuesOutcome(parts.slots(terms.tag), limit, now).allowed
-  const state = liveState(parts.record, terms.tag, now)
+  const state = countedOf(parts, limit, now)
   return algorithms[terms.algorithm](now, quotaOf(limit), cost, state).allowed
 }
 

@@ -3,7 +3,7 @@ import { capacityOf } from '../../core/base/units.ts'
 import { algorithms, type QuotaTerms } from '../../core/connection/algorithms/index.ts'
 import { ticketOf } from '../../core/connection/line.ts'
 import type { Limit, StoreRequest } from '../../core/connection/store.ts'
-import { bucketAt, type InRecord, quotaOf } from './charge.ts'
+import { bucketAt, type InRecord, quotaOf, windowsAt } from './charge.ts'
 import type { Changes } from './penalty.ts'
 import type { KeptState } from './record.ts'
 
@@ -96,11 +96,8 @@ function slidingTurn(
   now: number,
   state: KeptState | undefined,
 ): number {
-  const at = Math.max(now, state?.time ?? 0)
-  const opened = at - (at % windowMs)
-  let [current, previous] = [0, 0]
-  if (state?.time === opened) [current, previous] = state.numbers as [number, number]
-  else if (state && opened - state.time === windowMs) previous = state.numbers[0]!
+  const at = Math.max(now, state?.time ?? now)
+  let [opened, current, previous] = windowsAt({ windowMs }, now, state)
   let [turnMs, left] = [at - now, opened + windowMs - at]
   while (previous * left + (current + units) * windowMs > limit * windowMs) {
     const most = limit - Math.ceil(previous / windowMs) // the count at the end of this window

@@ -7,7 +7,7 @@ type Times = readonly number[]
 /** The time at which a log is read. A clock that moves back does not revive entries. */
 const timeOf = (times: Times, now: number) => Math.max(now, times.at(-1) ?? now)
 
-export function liveTimes(times: Times, windowMs: number, now: number): number[] {
+function liveTimes(times: Times, windowMs: number, now: number): number[] {
   const after = timeOf(times, now) - windowMs
   return times.filter((time) => time > after)
 }

@@ -1,8 +1,14 @@
 /** The store on Durable Objects: one object for each subject, one call for each decision. */
 import { asStoreError, StoreError, type StoreErrorCode } from '../../core/base/errors.ts'
 import { connect } from '../../core/connection/connection.ts'
-import type { Store, StoreOptions, StoreReply, StoreRequest } from '../../core/connection/store.ts'
-import { inGroups, subjectOf } from '../split/split.ts'
+import type {
+  OnRefund,
+  Store,
+  StoreOptions,
+  StoreReply,
+  StoreRequest,
+} from '../../core/connection/store.ts'
+import { createSplitStore, inGroups, subjectOf } from '../split/split.ts'
 import type { ObjectNamespace } from './runtime.ts'
 import { isAnswer, written } from './wire.ts'
 
@@ -49,6 +55,24 @@ export function createObjectStore(options: ObjectOptions): Store {
       }),
   }
 }
+
+/**
+ * A store that splits requests with limits of several subjects: each of their objects charges all of its limits, or none.
+ * @param store the stack of layers, whose lists each have one subject
+ */
+export const spreadBySubject = (store: Store, onRefund: OnRefund): Store =>
+  createSplitStore(
+    (subject) => subject,
+    (parts, options, isOne) =>
+      Promise.all(
+        parts.map(async ({ lists }) =>
+          isOne
+            ? [await store.decide(lists[0]!, options).catch(asStoreError)]
+            : store.decideEach(lists, options),
+        ),
+      ),
+    onRefund,
+  )
 
 function storeOf(subject: string, options: ObjectOptions): Store {
   async function call(lists: StoreRequest[][], { now, idempotency }: StoreOptions = {}) {

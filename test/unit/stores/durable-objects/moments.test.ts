@@ -8,8 +8,10 @@ import type {
   Terms,
 } from '../../../../src/core/connection/store.ts'
 import { STEP } from '../../../../src/stores/durable-objects/ahead.ts'
-import { createObjectStore } from '../../../../src/stores/durable-objects/objects.ts'
-import { spreadBySubject } from '../../../../src/stores/durable-objects/spread.ts'
+import {
+  createObjectStore,
+  spreadBySubject,
+} from '../../../../src/stores/durable-objects/objects.ts'
 import { SluiceSubject } from '../../../../src/stores/durable-objects/subject.ts'
 import { isLong } from '../../../support/long.ts'
 import { Crash, type Moment, memoryObjects } from '../../../support/memory-objects.ts'

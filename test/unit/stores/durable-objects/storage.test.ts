@@ -7,8 +7,10 @@ import type {
   StoreRequest,
   Terms,
 } from '../../../../src/core/connection/store.ts'
-import { createObjectStore } from '../../../../src/stores/durable-objects/objects.ts'
-import { spreadBySubject } from '../../../../src/stores/durable-objects/spread.ts'
+import {
+  createObjectStore,
+  spreadBySubject,
+} from '../../../../src/stores/durable-objects/objects.ts'
 import { SluiceSubject } from '../../../../src/stores/durable-objects/subject.ts'
 import { type Moment, memoryObjects } from '../../../support/memory-objects.ts'
 
