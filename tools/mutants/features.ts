@@ -682,8 +682,8 @@ const apiMutants: Mutant[] = [
   ),
   api('refund')(
     'a refund releases no slot',
-    'return { matched, decidedAt, slot }',
-    'return { matched, decidedAt }',
+    '({ ...ask, matched })',
+    '({ ...ask, slot: undefined, matched })',
     'refund',
   ),
 ]

@@ -146,7 +146,7 @@ export const gatewayMutants: Mutant[] = [
     '      try {',
     'penalties',
   ),
-  health('One problem is healthy', 'problems.length > 0', 'problems.length > 1', 'health'),
+  health('One problem is healthy', 'problems.length === 0', 'problems.length < 2', 'health'),
   health(
     'A token for decisions reads the policies',
     "callerOf(token, ['operate'], env)",

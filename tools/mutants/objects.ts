@@ -10,7 +10,6 @@ const log = of('log')
 const objects = of('objects')
 const penalty = of('penalty')
 const slots = of('slots')
-const spread = of('spread')
 const storedParts = of('stored-parts')
 const subject = of('subject')
 const wire = of('wire')
@@ -140,7 +139,7 @@ export const objectsMutants: Mutant[] = [
     'now + terms.windowMs',
     'decide',
   ),
-  spread('all subjects have one object', '(subject) => subject', '() => 0', 'storage'),
+  objects('all subjects have one object', '(subject) => subject', '() => 0', 'storage'),
   subject('keeps the memory after a failed write', 'this.#parts.forget() //', '//', 'storage'),
   subject('charges a repeated call twice', 'if (known) return known.text', '', 'storage'),
   subject('never writes the exact counts back', 'this.#parts.writeBack()\n  }', '}', 'storage'),
