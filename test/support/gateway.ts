@@ -1,7 +1,7 @@
 /** The gateway in this process, on a real Redis and in front of the demo origin: what `startStack` runs in workerd. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { type Bridge, type RunningRedis, startBridge } from 'sluice-upstash-bridge'
-import { afterAll, beforeAll } from 'vitest'
+import { afterAll, beforeAll, beforeEach } from 'vitest'
 import { type RunningOrigin, startOrigin } from '../../cli/dev/origin.ts'
 import { replaceDate, runBy, TestClock } from '../../src/testing/clock.ts'
 import { gatewayOf, type JsonConfig } from '../../tools/any-config.ts'
@@ -76,6 +76,10 @@ function startIsolate(
       const answer = () => gateway!.fetch(request, { ...env, ...more, ...only }, context)
       return runBy(clock, () => logOf.run(logs, answer))
     },
+    /** Forgets what the isolate remembers, as a new one does. */
+    forget() {
+      gateway = undefined
+    },
     /** Waits for everything that `waitUntil` keeps alive. */
     async settled() {
       while (background.size > 0) await Promise.all(background)
@@ -111,6 +115,9 @@ export function useGateway({ config, clock, ...options }: GatewayOptions) {
     httpRequests: () => number
   }
   beforeAll(separateIsolates)
+  beforeEach(({ task }) => {
+    if (task.result?.retryCount) gateway.forget() // the setup file empties its Redis
+  })
   beforeAll(async () => {
     gateway.redis = await borrowRedis()
     gateway.bridge = await startBridge({

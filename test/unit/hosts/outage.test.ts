@@ -9,11 +9,17 @@ import { useGateway } from '../../support/gateway.ts'
 
 const DEADLINE = 40
 const config: ConfigOptions = {
-  // On a slow machine a healthy call may need longer, and is then a fallback as an operator would count it.
+  // On a busy machine a healthy call may need longer, and is then a fallback as an operator would count it.
   deadline: DEADLINE,
   policies: [{ name: 'a', limit: 100_000, window: '1d' }],
 }
-const clock = new TestClock()
+/** A clock that only the test moves: an isolate that is busy, and whose timers fire late, does not count a timeout as a failure. */
+const clock = new (class extends TestClock {
+  readonly #start = Date.now()
+  override now() {
+    return this.#start + this.offsetMs
+  }
+})()
 const gateway = useGateway({ config, clock })
 
 async function start() {
@@ -50,8 +56,17 @@ async function start() {
   return { faults, isolate, isDecided, reports }
 }
 
-const until = async (isTrue: () => Promise<boolean>) => {
-  for (let attempt = 0; !(await isTrue()); attempt += 1) expect(attempt).toBeLessThan(200)
+/**
+ * Sends a request each 1.4 s until Redis decides one. On a busy machine a healthy call may miss the deadline, too.
+ * @returns how many requests Redis did not decide
+ */
+async function recovered(isDecided: () => Promise<boolean>) {
+  let missed = 0
+  for (; !(await isDecided()); missed += 1) {
+    expect(missed).toBeLessThan(40)
+    clock.advance(1_400)
+  }
+  return missed
 }
 
 test.each(
@@ -62,17 +77,19 @@ test.each(
   'With the fault %s and a request each %d ms, all reports say that the circuit is open from its opening until Redis decides again.',
   async (fault, gapMs) => {
     const { faults, isolate, isDecided, reports } = await start()
-    await until(isDecided)
+    await recovered(isDecided)
     const before = await reports()
     expect(before.saysOpen).toEqual(new Set([false]))
-    expect(Math.abs(clock.now() - before.stats.answeredAt!)).toBeLessThan(5_000)
+    expect(before.stats.answeredAt).toBe(clock.now())
+    const openings = () => isolate.events().filter((event) => event === 'breaker-opened').length
+    const earlier = openings()
 
     await faults.set(fault)
     const next = async () => {
       clock.advance(gapMs)
       expect(await isDecided()).toBe(false)
     }
-    while (!isolate.events().includes('breaker-opened')) await next()
+    while (openings() === earlier) await next()
     const { openSince, answeredAt, failure } = (await reports()).stats
     expect(failure).toBe(fault === 'refuse' ? 'unreachable' : 'timeout')
     for (let sent = 0; sent < 12; sent += 1) {
@@ -89,22 +106,14 @@ test.each(
     )
 
     await faults.set(null)
-    await until(async () => {
-      clock.advance(1_400)
-      return isDecided()
-    })
+    clock.advance(1_400)
+    await recovered(isDecided)
+    expect(openings()).toBe(earlier + 1)
     const after = await reports()
     expect(after.saysOpen).toEqual(new Set([false]))
     expect(after.stats.answeredAt).toBeGreaterThan(before.stats.answeredAt!)
     clock.advance('70s')
-    // On a busy machine a healthy call may miss the deadline, too.
-    let missed = 0
-    await until(async () => {
-      const isStore = await isDecided()
-      if (!isStore) missed += 1
-      return isStore
-    })
+    const missed = await recovered(isDecided)
     expect((await reports()).stats.lastMinute.fallbacks).toBe(missed)
-    expect(isolate.events().filter((event) => event === 'breaker-opened')).toHaveLength(1)
   },
 )
