@@ -9,8 +9,10 @@ import { oldNode } from '../../cli/init/init.ts'
 import { mergePackage } from '../../cli/init/package-json.ts'
 import { tarballOf } from '../../cli/init/source.ts'
 import { COMPATIBILITY_DATE, gatewayFiles, SCRIPTS } from '../../cli/init/templates.ts'
+import { bundle } from '../../cli/project/bundle.ts'
+import { readWrangler } from '../../cli/project/wrangler-config.ts'
 import { type CliProject, cliProject } from '../support/cli-project.ts'
-import { root, run } from '../support/dev-command.ts'
+import { root } from '../support/dev-command.ts'
 import { blocksOf, pageAt } from '../support/pages.ts'
 
 /** What the package.json of a Worker gets. */
@@ -111,29 +113,21 @@ describe('npx sluice init', () => {
     expect(explained.stdout).toMatch(/^yes +login +limit +5 per 1m, fixed-window$/m)
   })
 
-  test('With --store durable-objects the project needs no database, and wrangler builds its Worker.', async () => {
+  test('With --store durable-objects the project needs no database, and wrangler finds the object of its Worker.', async () => {
     const { code, stdout } = await init('--store', 'durable-objects')
     expect(code).toBe(0)
     expect(stdout).not.toMatch(/redis/i)
     expect((await files())['src/worker.ts']!.trim().split('\n')).toHaveLength(4)
-    expect((await project.sluice(['check'])).code).toBe(0)
-    const config = join(project.folder, 'wrangler.jsonc')
-    // Its command runs in the folder of this process. test/package runs it in that of a project.
-    const text = (await files())['wrangler.jsonc']!
-    const withoutBuild = text.replace(/^ *"build": \{[^}]*\},\n/m, '')
-    expect(withoutBuild).not.toContain('sluice build')
-    await project.write('wrangler.jsonc', withoutBuild)
-    const built = await run(
-      process.execPath,
-      [
-        ...['node_modules/wrangler/bin/wrangler.js', 'deploy', '--dry-run', '--config', config],
-        ...['--outdir', join(project.folder, 'out')],
-      ],
-      { WRANGLER_SEND_METRICS: 'false' },
-    )
-    expect(built).toMatchObject({ code: 0 })
-    expect(built.stdout).toContain('env.SLUICE_SUBJECT (SluiceSubject)')
-  }, 120_000)
+    expect((await project.sluice(['check'])).stdout).toContain('✓ bindings\n')
+    // test/package builds it with wrangler.
+    const wrangler = await readWrangler(project.folder)
+    expect(wrangler).toMatchObject({
+      objects: [{ name: 'SLUICE_SUBJECT', class_name: 'SluiceSubject' }],
+      classes: new Map([['SluiceSubject', 'sqlite']]),
+    })
+    const { exports } = await bundle(project.folder, wrangler)
+    expect(exports).toContain('SluiceSubject')
+  })
 
   test('An unknown store is an error, and nothing is written.', async () => {
     const before = await files()
