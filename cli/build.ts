@@ -42,7 +42,10 @@ async function sourceOf(config: string, out: string, host: FoundHost): Promise<S
   const parsed = host.parse(options)
   const path = relative(dirname(resolve(out)), resolve(config))
   const from = path.startsWith('.') ? path : `./${path}`
-  return { config: parsed, options, from, ...(host.hasRequests && { fits: fitsOf(options) }) }
+  return {
+    ...{ config: parsed, options, from, needed: neededBy(parsed, host.isGateway) },
+    ...(host.hasRequests && { fits: fitsOf(options) }),
+  }
 }
 
 /** True if a project has the module of a configuration, or imports it. */
@@ -81,7 +84,7 @@ export async function writeBuilt(config: string, host: FoundHost, out = builtFil
     await mkdir(dirname(out), { recursive: true })
     await writeFile(out, text)
   }
-  return { source, needed: neededBy(source.config) }
+  return { source, needed: source.needed! }
 }
 
 export async function main(args: string[], call: Call): Promise<void> {

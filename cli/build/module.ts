@@ -4,11 +4,12 @@ import type { ConfigOptions } from '../../src/core/config/options.ts'
 import type { Config, Policy } from '../../src/core/config/parse.ts'
 import type { Feature } from '../../src/core/feature.ts'
 import * as features from '../../src/features/compile.ts'
+import { banList, keyLimits } from '../../src/features/endpoints/operators.ts'
 import { hosts, writtenFrom } from '../project/hosts.ts'
 
 /** The names of the features without parameters that a configuration needs, and does not name in `use`. */
-export const neededBy = (config: Config): string[] =>
-  Object.entries<Feature['compile']>(features)
+export const neededBy = (config: Config, isGateway = false): string[] =>
+  Object.entries<Feature['compile']>({ ...features, ...(isGateway && { banList, keyLimits }) })
     .filter(([name]) => !config.use.some((one) => one.name === name))
     .filter(([, compile]) => Object.keys(compile({ config, log: () => {} })).length > 0)
     .map(([name]) => name)

@@ -7,7 +7,7 @@ import { packageManagerOf } from '../project/package-manager.ts'
 import { rootOf } from '../project/root.ts'
 import { esbuildOf } from '../project/tools.ts'
 import { readWrangler } from '../project/wrangler-config.ts'
-import { moduleOf, neededBy, type Source } from './module.ts'
+import { moduleOf, type Source } from './module.ts'
 
 /** What a bundle contains, and its size in bytes: minified and compressed. */
 type Part = [name: string, bytes: number]
@@ -68,8 +68,7 @@ export async function partsOf(
     name,
     all - (await sizeOf(without)),
   ]
-  const { config, options } = source
-  const needed = neededBy(config)
+  const { config, options, needed = [] } = source
   const parts: Part[] = [
     ['your code, with its packages', await sizeOf({ external: /^sluice(\/|$)/ })],
   ]

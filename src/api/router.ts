@@ -3,6 +3,7 @@ import type { Limiter } from '../core/create.ts'
 import type { ApiRuntime, Endpoint } from '../core/endpoint.ts'
 import { preflight, withCors } from '../core/respond/cors.ts'
 import { jsonAnswer, problem } from '../core/respond/response.ts'
+import { policyIn } from './call.ts'
 import { callerOf, isOpen, tokenOf } from './caller.ts'
 import { decide } from './decide.ts'
 import { auth } from './forward-auth.ts'
@@ -10,7 +11,7 @@ import { createHealth } from './health.ts'
 import { keyConflict } from './idempotency.ts'
 import { operate } from './operate.ts'
 import { listPolicies } from './policies.ts'
-import { storeFailed } from './problems.ts'
+import { noOverrides, storeFailed } from './problems.ts'
 import { refund, settle } from './refund.ts'
 
 /** The paths that have values of keys. They must not be decoded before they are split. */
@@ -32,18 +33,25 @@ const endpoints: Endpoint[] = [
   },
 ]
 
+/** Answers for the keys of a configuration whose policies have no `overrides`. Otherwise another endpoint does. */
+const keysWithoutLimits: Endpoint = {
+  path: /^\/policies\/([^/]+)\/keys(?:\/[^/]+\/limit)?$/,
+  methods: ['GET', 'PUT', 'DELETE'],
+  scopes: ['operate'],
+  answer: async (call) => noOverrides(policyIn(call)),
+}
+
 /**
  * Creates the router of the paths under `/_sluice/`: health, readiness and the decision API, for services that do not run behind the Worker
  * (docs/reference/decision-api.md). The endpoints of the API exist only if the Worker's environment has a token for them. Each answer has
  * the fields that let pages of another origin read it.
- * @param others the endpoints that the API has besides its own and those of features
  * @param openapi the answer of `GET /openapi.json`; without it the path does not exist
  * @returns `undefined` for other paths
  */
-export function createRouter(limiter: Limiter, others: readonly Endpoint[], openapi?: object) {
+export function createRouter(limiter: Limiter, openapi?: object) {
   const { config, rulesOf, partsOf, log, stages } = limiter
   const { health, ready } = createHealth(limiter)
-  const all = [...endpoints, ...others, ...(stages.endpoints ?? [])]
+  const all = [...endpoints, ...(stages.endpoints ?? []), keysWithoutLimits]
 
   async function api(
     request: Request,

@@ -18,6 +18,8 @@ import { type Compared, comparing, namedFeatures } from './compared.ts'
 /** @internal */
 export * from '../features/compile.ts'
 /** @internal */
+export { banList, keyLimits } from '../features/endpoints/operators.ts'
+/** @internal */
 export { headerSet } from '../features/header-sets/sets.ts'
 /** @internal */
 export { compared, fingerprintOf } from './compared.ts'

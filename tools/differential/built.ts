@@ -29,7 +29,7 @@ export function builtConfig(
   const evaluate = new Function('options', 'headerSet', `return ${text}`)
   return built({
     config: evaluate(options, headerSet),
-    features: neededBy(config).map((name) => features[name]),
+    features: neededBy(config, KIND[host] === 'gateway').map((name) => features[name]),
     fits: fitsOf(options),
     ...(config.live && { live: { options, load: async () => entry('./built/parser') } }),
   })

@@ -1,7 +1,7 @@
 import { apiLua } from '../../api/lua.ts'
 import { createRouter } from '../../api/router.ts'
 import type { Feature } from '../../core/feature.ts'
-import { operatorEndpoints } from './operators.ts'
+import { operators } from './operators.ts'
 
 /** Options of `endpoints`. */
 export interface EndpointsOptions {
@@ -23,13 +23,14 @@ export interface EndpointsOptions {
  */
 export const endpoints = ({ openapi }: EndpointsOptions = {}): Feature => ({
   name: 'endpoints',
-  compile() {
+  compile(program) {
     let route: ReturnType<typeof createRouter> | undefined
     return {
+      endpoints: operators().flatMap(({ compile }) => compile(program).endpoints ?? []),
       lua: apiLua,
       handlers: [
         (path, request, runtime, limiter) => {
-          route ??= createRouter(limiter, operatorEndpoints(limiter.config), openapi)
+          route ??= createRouter(limiter, openapi)
           return route(request, path, { ...runtime, contextOf: async (described) => described })
         },
       ],

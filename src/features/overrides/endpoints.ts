@@ -1,5 +1,5 @@
 import { bodyOf, policyIn } from '../../api/call.ts'
-import { badRequest, conflict, unprocessable } from '../../api/problems.ts'
+import { badRequest, noOverrides, unprocessable } from '../../api/problems.ts'
 import { overrideBody } from '../../api/schema.ts'
 import { show } from '../../core/base/show.ts'
 import { largestQuota } from '../../core/base/units.ts'
@@ -61,10 +61,7 @@ export const overrideEndpoints: Endpoint[] = [
 function overriddenIn(call: Call): Policy {
   const policy = policyIn(call)
   if (policy.overrides) return policy
-  const { name } = policy
-  throw conflict(
-    `The limits of the policy ${name} cannot be set for single keys. Set overrides: true.`,
-  )
+  throw noOverrides(policy)
 }
 
 /** Finds the key of a path: its values, percent-encoded and separated by commas, or `subject:` and a subject. @throws {Response} */

@@ -17,7 +17,7 @@ import { withCors } from '../../core/respond/cors.ts'
 import { problem } from '../../core/respond/response.ts'
 import { wouldRefuse } from '../../core/respond/shadow.ts'
 import { defaults } from '../../features/defaults.ts'
-import { operatorEndpoints } from '../../features/endpoints/operators.ts'
+import { operators } from '../../features/endpoints/operators.ts'
 import { verify } from '../../features/verify/index.ts'
 import { runtimeOf } from '../app/hono-runtime.ts'
 import { deployed } from './deployed.ts'
@@ -52,7 +52,7 @@ export function createGateway(
   options: ConfigOptions<Context>,
   more: GatewayOptions = {},
 ): Hono<{ Bindings: GatewayBindings }> {
-  const byDefault = [...defaults(), verify()]
+  const byDefault = [...defaults(), ...operators(), verify()]
   return gatewayOf(createLimiter(options, { byDefault, lua: apiLua }), more)
 }
 
@@ -87,7 +87,7 @@ export function gatewayOf(
       ? undefined
       : originProblem(origin, req.raw)
   }
-  const route = createRouter(limiter, operatorEndpoints(config), openapi)
+  const route = createRouter(limiter, openapi)
   let lastValidOrigin: string | undefined
   app.all('/_sluice/*', async (c) => {
     const { raw, path } = c.req
