@@ -65,7 +65,6 @@ const rooms: Record<string, Room> = {
       'core',
       ...core('base', 'config', 'request', 'program', 'connection', 'decide', 'respond'),
     ],
-    packages: ['valibot'],
   },
   // Limits by name and key, without a request.
   limits: {

@@ -3,13 +3,12 @@ import { readBytes } from '../core/base/body.ts'
 import { parsedJson } from '../core/base/json.ts'
 import { jsonFlaw } from '../core/base/json-flaw.ts'
 import type { Policy } from '../core/config/parse.ts'
-import { checked, type Schema } from '../core/config/schema/checked.ts'
 import type { Call } from '../core/endpoint.ts'
 import { policyOf } from '../core/program/explicit-key.ts'
 import { bodySources } from '../core/request/body-sources.ts'
 import { problem } from '../core/respond/response.ts'
 import { badRequest, unprocessable } from './problems.ts'
-import { MAX_PROBLEMS } from './schema.ts'
+import { checkedBody, type Shape } from './shapes.ts'
 
 const MAX_BYTES = 64 * 1024
 const MAX_LEVELS = 8
@@ -21,9 +20,9 @@ export function policyIn({ rules, rest }: Call): Policy {
   throw problem(404, { title: 'Not Found', detail: 'There is no policy with this name.' })
 }
 
-/** Reads the body of a call by a schema. @throws {Response} 422, or as of `readJson` */
-export async function bodyOf<T>(request: Request, schema: Schema<T>): Promise<T> {
-  const { output, problems } = checked(schema, await readJson(request), 'body', MAX_PROBLEMS)
+/** Reads the body of a call by its shape. @throws {Response} 422, or as of `readJson` */
+export async function bodyOf<T>(request: Request, shape: Shape<T>): Promise<T> {
+  const { output, problems } = checkedBody(shape, await readJson(request))
   if (problems) throw unprocessable(problems)
   return output
 }

@@ -1,5 +1,4 @@
 import type { ConfigProblem, StoreError } from '../core/base/errors.ts'
-import { needed } from '../core/base/needed.ts'
 import type { Policy } from '../core/config/parse.ts'
 import { problem } from '../core/respond/response.ts'
 
@@ -12,13 +11,8 @@ export const conflict = (detail: string, more?: object): Response =>
 export const noBans = ({ name }: Policy): Response =>
   conflict(`The policy ${name} has no bans. Set penalty, for example to 'manual'.`)
 
-/** @throws {Error} if the policy has them, but the module lacks their endpoints */
-export const noOverrides = ({ name, overrides }: Policy): Response => {
-  if (overrides) needed(undefined, 'keyLimits')
-  return conflict(
-    `The limits of the policy ${name} cannot be set for single keys. Set overrides: true.`,
-  )
-}
+export const noOverrides = ({ name }: Policy): Response =>
+  conflict(`The limits of the policy ${name} cannot be set for single keys. Set overrides: true.`)
 
 /** The problem of an invalid JSON body. Lists each error with its path. */
 export const unprocessable = (errors: ConfigProblem[]): Response =>

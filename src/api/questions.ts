@@ -1,5 +1,4 @@
 import type { ConfigProblem } from '../core/base/errors.ts'
-import type { Schema } from '../core/config/schema/checked.ts'
 import type { Matched } from '../core/decide/matched.ts'
 import type { ApiRuntime, Call } from '../core/endpoint.ts'
 import { matchedByKeys } from '../core/program/explicit-key.ts'
@@ -9,6 +8,7 @@ import { describedRequest } from './described-request.ts'
 import { idempotencyOf } from './idempotency.ts'
 import { unprocessable } from './problems.ts'
 import type { Ask, RefundAsk, SettleAsk } from './schema.ts'
+import type { Shape } from './shapes.ts'
 
 export type AnyAsk = Ask | RefundAsk | SettleAsk
 
@@ -34,9 +34,9 @@ async function matchedBy(
  */
 export async function readQuestions<A extends AnyAsk>(
   { request, caller, rules, runtime }: Call,
-  schema: Schema<A | A[]>,
+  shape: Shape<A | A[]>,
 ) {
-  const body = await bodyOf(request, schema)
+  const body = await bodyOf(request, shape)
   const isList = Array.isArray(body)
   const all = await Promise.all(
     (isList ? body : [body]).map(async (ask, index) => {

@@ -1,4 +1,3 @@
-import type { Schema } from '../core/config/schema/checked.ts'
 import type { Matched } from '../core/decide/matched.ts'
 import { refund as refundEach, type Statuses, settleEach } from '../core/decide/operate.ts'
 import type { Idempotency, LimiterParts } from '../core/decide/question.ts'
@@ -7,6 +6,7 @@ import { jsonAnswer } from '../core/respond/response.ts'
 import { replayedField } from './idempotency.ts'
 import { type AnyAsk, readQuestions } from './questions.ts'
 import { refundBody, settleBody } from './schema.ts'
+import type { Shape } from './shapes.ts'
 
 type Correct<A> = (
   charges: (A & { matched: Matched })[],
@@ -16,9 +16,9 @@ type Correct<A> = (
 
 /** Corrects the charges of a call, each independently. */
 const correcting =
-  <A extends AnyAsk>(schema: Schema<A | A[]>, correct: Correct<A>) =>
+  <A extends AnyAsk>(shape: Shape<A | A[]>, correct: Correct<A>) =>
   async (call: Call): Promise<Response> => {
-    const { isList, questions, idempotency } = await readQuestions(call, schema)
+    const { isList, questions, idempotency } = await readQuestions(call, shape)
     const { waitUntil } = call.runtime
     const charges = questions.map(({ ask, matched }) => ({ ...ask, matched }))
     const { statuses, replayed } = await correct(charges, call.parts, { waitUntil, idempotency })

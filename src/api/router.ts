@@ -1,4 +1,5 @@
 import { StoreError } from '../core/base/errors.ts'
+import { needed } from '../core/base/needed.ts'
 import type { Limiter } from '../core/create.ts'
 import type { ApiRuntime, Endpoint } from '../core/endpoint.ts'
 import { preflight, withCors } from '../core/respond/cors.ts'
@@ -51,7 +52,10 @@ const keysWithoutLimits: Endpoint = {
 export function createRouter(limiter: Limiter, openapi?: object) {
   const { config, rulesOf, partsOf, log, stages } = limiter
   const { health, ready } = createHealth(limiter)
-  const all = [...endpoints, ...(stages.endpoints ?? []), keysWithoutLimits]
+  const { endpoints: others = [] } = stages
+  const all = [...endpoints, ...others, keysWithoutLimits]
+  const hasKeys = others.find(({ path }) => path.test('/policies/a/keys'))
+  if (config.policies.some(({ overrides }) => overrides)) needed(hasKeys, 'keyLimits')
 
   async function api(
     request: Request,

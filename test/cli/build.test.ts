@@ -13,6 +13,7 @@ import { hostOf, hosts } from '../../cli/project/hosts.ts'
 import {
   built,
   compared,
+  createGateway,
   createSluice,
   fingerprintOf,
   headerSet,
@@ -228,12 +229,13 @@ describe('A field brings its feature, and no other module of a feature:', () => 
   const root = fileURLToPath(new URL('../..', import.meta.url))
   const kebab = (name: string) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
   /** The files whose code is in the bundle of a middleware, without what is imported later. */
-  async function filesIn(options: ConfigOptions): Promise<string[]> {
-    const contents = moduleOf({ config: parse(options), options, from: './none.ts', fits: [] })
+  async function filesIn(options: ConfigOptions, host = 'rateLimiter'): Promise<string[]> {
+    const config = parse(options)
+    const needed = neededBy(config, host === 'createGateway')
+    const contents = moduleOf({ config, options, from: './none.ts', fits: [], needed })
     const { metafile } = await build({
       stdin: {
-        contents:
-          "import config, { rateLimiter } from 'module'; export default rateLimiter(config)",
+        contents: `import config, { ${host} } from 'module'; export default ${host}(config)`,
         resolveDir: root,
       },
       ...{ bundle: true, format: 'esm', write: false, metafile: true },
@@ -274,6 +276,28 @@ describe('A field brings its feature, and no other module of a feature:', () => 
     const named = expected.filter((name) => name !== 'headerSets')
     expect(neededBy(parse(options)).sort()).toEqual([...named].sort())
     expect(partsIn(await filesIn(options))).toEqual(expected.map(kebab).sort())
+  })
+
+  test('A gateway has the endpoints of operators that its policies need, and no schema.', async () => {
+    const listed = policy({ penalty: { after: 5, within: '1m', ban: '1h', list: true } })
+    const parts = (options: ConfigOptions) =>
+      neededBy(parse(options), true).filter((name) => ['banList', 'keyLimits'].includes(name))
+    expect(parts(policy({}))).toEqual([])
+    expect(parts(policy({ overrides: true }))).toEqual(['keyLimits'])
+    expect(parts(listed)).toEqual(['banList'])
+    const others = /^src\/features\/(?!verify|endpoints)|valibot/
+    const filesOf = async (options: ConfigOptions) =>
+      (await filesIn(options, 'createGateway')).filter((file) => others.test(file))
+    expect(await filesOf(policy({}))).toEqual([])
+    expect(await filesOf(policy({ overrides: true }))).toContain(
+      'src/features/overrides/endpoints.ts',
+    )
+  })
+
+  test('A gateway without an endpoint that its policies need is an error that names the command.', () => {
+    const config = parse({ ...policy({ overrides: true }), origin: 'https://origin.example' })
+    const made = built({ config, features: featuresFor(config), fits: [] })
+    expect(() => createGateway(made)).toThrow('Run: npx sluice build')
   })
 
   test('A policy by address has no code of parts that it does not need.', async () => {

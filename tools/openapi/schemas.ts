@@ -1,6 +1,5 @@
 import { toJsonSchema, toJsonSchemaDefs } from '@valibot/to-json-schema'
 import { type GenericSchema, type ObjectEntries, strictObject, union } from 'valibot'
-import * as api from '../../src/api/schema.ts'
 import {
   banPage,
   decision,
@@ -13,18 +12,19 @@ import {
   storeReport,
   trial,
 } from './answers.ts'
+import * as bodies from './bodies.ts'
 
 /** The named schemas of the description. */
 export const schemas = {
-  RequestDescription: api.requestDescription,
-  KeyValues: api.keyValues,
-  Ask: api.ask,
-  Refund: api.refund,
-  Settlement: api.settle,
-  Target: api.targetBody,
-  Ban: api.banBody,
-  Override: api.overrideBody,
-  Try: api.tryBody,
+  RequestDescription: bodies.requestDescription,
+  KeyValues: bodies.keyValues,
+  Ask: bodies.ask,
+  Refund: bodies.refund,
+  Settlement: bodies.settle,
+  Target: bodies.target,
+  Ban: bodies.ban,
+  Override: bodies.override,
+  Try: bodies.tryOut,
   LimitState: limitState,
   Decision: decision,
   LimitStatus: limitStatus,
@@ -95,10 +95,9 @@ const fields: Partial<Record<SchemaName, Record<string, string>>> = {
 /** Returns the schemas as JSON Schema 2020-12, which OpenAPI 3.1 uses. Omits checks by code, which JSON Schema cannot express. */
 export const jsonSchemas = () => {
   const definitions = brief(
-    toJsonSchemaDefs(known(schemas) as typeof schemas, {
+    toJsonSchemaDefs(schemas, {
       target: 'draft-2020-12',
       typeMode: 'input',
-      ignoreActions: ['check'],
       overrideRef: ({ referenceId }) => ref(referenceId as SchemaName).$ref,
     }),
   ) as Record<SchemaName, object>

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { requestDescription } from '../../../src/api/schema.ts'
+import { checkedBody } from '../../../src/api/shapes.ts'
 import { type ClientOptions, createClient, describeRequest } from '../../../src/client/client.ts'
-import { checked } from '../../../src/core/config/schema/checked.ts'
 import { isLong } from '../../support/long.ts'
 
 const TOKEN = 'a-token-of-the-api'
@@ -90,7 +90,7 @@ describe('describeRequest', () => {
   ])('The decision API accepts the description of a request with %s.', (_, sent) => {
     const { path = '', headers = {}, ip } = sent
     const described = describeRequest(new Request(`https://a.example/${path}`, { headers }), ip)
-    expect(checked(requestDescription, described, 'body').problems).toBeUndefined()
+    expect(checkedBody(requestDescription, described).problems).toBeUndefined()
     expect(JSON.stringify(described).length).toBeLessThan(60_000)
   })
 
@@ -148,7 +148,7 @@ describe('describeRequest', () => {
         fc.oneof(fc.ipV4(), fc.ipV6(), fc.ipV4Extended(), fc.string()),
         (url, headers, ip) => {
           const described = describeRequest(new Request(url, { headers: { ...headers } }), ip)
-          expect(checked(requestDescription, described, 'body').problems).toBeUndefined()
+          expect(checkedBody(requestDescription, described).problems).toBeUndefined()
         },
       ),
       { numRuns: isLong ? 1000 : 200 },

@@ -11,18 +11,12 @@ export type Checked<T> =
 /**
  * Runs a schema, whose messages describe the expected values.
  * @param whole path of a problem that concerns the whole input
- * @param most upper bound of the number of problems. Defaults to no bound.
  */
-export function checked<T>(
-  shape: Schema<T>,
-  input: unknown,
-  whole: string,
-  most = Number.POSITIVE_INFINITY,
-): Checked<T> {
+export function checked<T>(shape: Schema<T>, input: unknown, whole: string): Checked<T> {
   const result = v.safeParse(shape, input)
   if (result.success) return { output: result.output }
   return {
-    problems: result.issues.slice(0, most).map(({ path = [], message }) =>
+    problems: result.issues.map(({ path = [], message }) =>
       problemAt(
         input,
         path.map(({ key }) => key),

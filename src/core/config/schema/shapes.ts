@@ -1,4 +1,4 @@
-/** Building blocks of the schemas of configurations and of decision API bodies. Each message describes the expected values. */
+/** Building blocks of the schemas of configurations. Each message describes the expected values. */
 import * as v from 'valibot'
 import { type Duration, parseDuration } from '../../base/duration.ts'
 import { MAX_UNITS } from '../../base/units.ts'
@@ -28,26 +28,11 @@ export const named =
   <O>(schema: v.GenericSchema<I, O>) =>
     schema
 
-/** Replaces all messages of a schema with one. */
-export const says = <S extends v.GenericSchema>(expected: string, schema: S): S =>
-  v.config(schema, { abortPipeEarly: true, message: expected })
-
 export const pattern = <T extends string = string>(
   expected: string,
   regex: RegExp,
 ): v.GenericSchema<T, T> =>
   v.custom<T>((input) => typeof input === 'string' && regex.test(input), expected)
-
-/** A string of `least` to `most` characters. `regex` must have no flags, because JSON Schema has none. */
-export function text(
-  expected: string,
-  least: number,
-  most: number,
-  regex?: RegExp,
-): v.GenericSchema<string, string> {
-  const sized = v.pipe(v.string(), v.minLength(least), v.maxLength(most))
-  return says(expected, regex ? (v.pipe(sized, v.regex(regex)) as unknown as typeof sized) : sized)
-}
 
 export const oneOf = <const T extends string>(...values: T[]): v.GenericSchema<T, T> =>
   v.picklist(values, `one of ${values.join(', ')}`)
@@ -58,14 +43,14 @@ export const whole = (
   high = MAX_UNITS,
   expected = high >= MAX_UNITS ? `of at least ${low}` : `from ${low} to ${high}`,
 ): v.GenericSchema<number, number> =>
-  says(
-    `a whole number ${expected}`,
+  v.config(
     v.pipe(
       v.number(),
       v.integer(),
       v.minValue(low),
       v.maxValue(high, high >= MAX_UNITS ? `a whole number of at most ${high}` : undefined),
     ),
+    { abortPipeEarly: true, message: `a whole number ${expected}` },
   )
 
 /** Units of a limit. The algorithm may bound them further (`largestQuota`). */
@@ -138,9 +123,6 @@ function once<T>(make: () => T): () => T {
 export const isObject = (input: unknown): input is Record<string, unknown> =>
   typeof input === 'object' && input !== null && !Array.isArray(input)
 
-/** Upper bound of the unknown fields of one object that are reported. A hostile body may have thousands. */
-const MAX_UNKNOWN = 20
-
 /**
  * Reports a problem of a field, or of a value in it.
  * @param isKey true if the problem is the name of the field
@@ -150,7 +132,6 @@ export type AddProblem = (path: (string | number)[], expected: string, isKey?: b
 /**
  * An object with exactly these fields, which are built when the first value needs them. Each unknown field is a problem of its own.
  * @param relations checks fields against each other. `valid` has the fields without problems, `all` has every field.
- * @param misplaced messages for unknown fields that are valid in another place
  */
 export function object<const E extends v.ObjectEntries>(
   fields: () => E,
@@ -159,7 +140,6 @@ export function object<const E extends v.ObjectEntries>(
     problem: AddProblem,
     all: Record<string, unknown>,
   ) => void,
-  misplaced: Record<string, string> = {},
 ): v.GenericSchema<Input<E>, Output<E>> {
   const entriesOf = once(fields)
   const schema = v.pipe(
@@ -189,11 +169,9 @@ export function object<const E extends v.ObjectEntries>(
           addIssue({ message, path: [itemOf(name), ...path] })
         }
       }
-      const others = Object.keys(input).filter((name) => !Object.hasOwn(entries, name))
-      for (const name of others.slice(0, MAX_UNKNOWN)) {
-        const known = `one of the fields ${Object.keys(entries).join(', ')}`
-        report([name], Object.hasOwn(misplaced, name) ? misplaced[name]! : known)
-      }
+      const known = `one of the fields ${Object.keys(entries).join(', ')}`
+      for (const name of Object.keys(input))
+        if (!Object.hasOwn(entries, name)) report([name], known)
       relations?.(valid as Partial<Output<E>>, report, all)
       dataset.value = all // also with problems: other parts are compared with the fields that are valid
       return all as Output<E>
@@ -211,19 +189,4 @@ export const either = <A, P, B, Q>(
   described(
     v.lazy((input): v.GenericSchema<A | B, P | Q> => (isSecond(input) ? other : one)),
     () => [one, other],
-  )
-
-/** Runs a schema only on input that passes the test `fits`. Other input is one problem. */
-export const first = <I, O>(
-  fits: (input: unknown) => boolean,
-  expected: string,
-  schema: v.GenericSchema<I, O>,
-) => described(v.pipe(v.custom<I>(fits, expected), schema), () => schema)
-
-/** A list of 1 to `most` items. */
-export const listOf = <I, O>(item: v.GenericSchema<I, O>, most: number, what: string) =>
-  first(
-    (input) => Array.isArray(input) && input.length >= 1 && input.length <= most,
-    `1 to ${most} ${what}`,
-    v.pipe(v.array(item), v.minLength(1), v.maxLength(most)),
   )
