@@ -6,6 +6,7 @@ import type { PolicyLimit } from '../../src/core/decide/limit.ts'
 import { type Charges, takeMore } from '../../src/core/decide/settle.ts'
 import { bodies } from '../../src/features/bodies/index.ts'
 import { meterBody } from '../../src/features/bodies/meter.ts'
+import { storeOf } from './store-of.ts'
 
 export interface Streamed {
   /** The response that the client gets. */
@@ -44,10 +45,7 @@ export function limitWith(cost: CostFields, policy: Partial<PolicyOptions> = {})
   }
 }
 
-const unused: Store = {
-  decide: () => Promise.reject(new Error('unexpected call')),
-  decideEach: () => Promise.reject(new Error('unexpected call')),
-}
+const unused = storeOf(() => Promise.reject(new Error('unexpected call')))
 
 /** Meters a response whose body the test writes. Undefined if the body has no cost. */
 export function streamed(

@@ -1,4 +1,3 @@
-import { asStoreError } from '../../src/core/base/errors.ts'
 import { fnv1a } from '../../src/core/base/fnv.ts'
 import type { OnRefund, Store } from '../../src/core/connection/store.ts'
 import { createSplitStore } from '../../src/stores/split/split.ts'
@@ -10,14 +9,7 @@ export const partOf = (subject: string, stores: number) => fnv1a(subject) % stor
 export const splitOver = (stores: readonly Store[], onRefund?: OnRefund): Store =>
   createSplitStore(
     (subject) => partOf(subject, stores.length),
-    (parts, options, isOne) =>
-      Promise.all(
-        parts.map(async ({ part, lists }) => {
-          const store = stores[Number(part)]!
-          return isOne
-            ? [await store.decide(lists[0]!, options).catch(asStoreError)]
-            : store.decideEach(lists, options)
-        }),
-      ),
+    (parts, options) =>
+      Promise.all(parts.map(({ part, lists }) => stores[Number(part)]!.decideEach(lists, options))),
     onRefund,
   )

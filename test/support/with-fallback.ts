@@ -5,6 +5,7 @@ import type { Store, StoreReply } from '../../src/core/connection/store.ts'
 import type { DenialCache } from '../../src/core/decide/denial-cache.ts'
 import { type FallbackOptions, withFallback } from '../../src/core/fallback/fallback.ts'
 import { createLocalStore } from '../../src/core/fallback/local.ts'
+import { storeOf } from './store-of.ts'
 
 /** Puts the fallback on a store, with what a limiter would give it. Collects the errors. */
 export function fallbackOver(
@@ -26,10 +27,8 @@ export function fallbackOver(
 }
 
 /** A store that fails. */
-export const failing = (error: StoreError = new StoreError('unreachable')): Store => ({
-  decide: () => Promise.reject(error),
-  decideEach: async (lists) => lists.map(() => error),
-})
+export const failing = (error: StoreError = new StoreError('unreachable')): Store =>
+  storeOf(() => Promise.reject(error))
 
 /** A store whose first call times out. Its late reply arrives on `release`. `answerRest` decides all other calls. */
 export function lateStore(inner: Store, answerRest: Store['decide'] = inner.decide) {
@@ -41,5 +40,5 @@ export function lateStore(inner: Store, answerRest: Store['decide'] = inner.deci
     release = () => resolve(reply)
     throw new Timeout(late)
   }
-  return { store: { ...inner, decide }, release: () => release!() }
+  return { store: storeOf(decide), release: () => release!() }
 }

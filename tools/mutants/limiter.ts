@@ -159,8 +159,8 @@ export const limiterMutants: Mutant[] = [
   ),
   fallen(
     'learns nothing from the calls of operators',
-    '      }\n      learn(requests, reply, sentAt, options)\n      return reply\n    },\n\n    async decideEach',
-    '      }\n      if (options.fallback) learn(requests, reply, sentAt, options)\n      return reply\n    },\n\n    async decideEach',
+    'if (!(reply instanceof StoreError)) learn(requests, reply, sentAt, options)',
+    'if (!(reply instanceof StoreError)) options.fallback && learn(requests, reply, sentAt, options)',
     'fallback',
   ),
   fallen(
@@ -251,8 +251,8 @@ export const limiterMutants: Mutant[] = [
   ),
   beforeShield(
     'gives the time of the shield to the store again',
-    'const all = { ...options, startedAt }',
-    'const all = options',
+    'decideList(pending, usedParts, { ...options, startedAt })',
+    'decideList(pending, usedParts, options)',
     'shield',
   ),
   decision(

@@ -574,7 +574,7 @@ export const storeMutants: Mutant[] = [
   deadline('a task that is set after the deadline runs', 'timer = undefined', '', 'deadline'),
   deadline(
     'the task of a call that has ended runs',
-    'stop()\n            resolve(result)',
+    'clearTimeout(timer)\n          timer = undefined\n          resolve(result)',
     'resolve(result)',
     'deadline',
   ),

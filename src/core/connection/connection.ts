@@ -9,9 +9,9 @@ import {
   LATE_MS,
   type Store,
   type StoreOptions,
-  type StoreReply,
   type StoreRequest,
   type StoreResult,
+  storeBy,
 } from './store.ts'
 
 /** The maximum number of limits in one batch. Each occupies Redis for about 3 µs. */
@@ -159,24 +159,15 @@ export function connect(
     return call ?? Promise.resolve(lists.map(() => new StoreError('circuit-open')))
   }
 
-  return {
-    health: breaker.health,
-    decide(requests, options = {}) {
-      const begun = beginOrJoin([requests], options)
-      if (begun instanceof Promise) return begun.then(replyOf)
-      const deciding = store.decide(requests, options)
-      deciding.then(begun.end, begun.end)
-      return deciding
-    },
-    async decideEach(lists, options = {}) {
-      if (lists.length === 0) return []
-      const begun = beginOrJoin(lists, options)
-      if (begun instanceof Promise) return begun
-      const deciding = store.decideEach(lists, options)
-      deciding.then(begun.end, begun.end)
-      return deciding
-    },
-  }
+  const both = storeBy((lists, options) => {
+    if (lists.length === 0) return Promise.resolve([])
+    const begun = beginOrJoin(lists, options)
+    if (begun instanceof Promise) return begun
+    const deciding = store.decideEach(lists, options)
+    deciding.then(begun.end, begun.end)
+    return deciding
+  })
+  return { health: breaker.health, ...both }
 }
 
 /** Passes each call on to all entries. `undefined` if no entry needs it. */
@@ -226,11 +217,6 @@ function sizeOf(lists: StoreRequest[][]) {
     }
   }
   return { limits: count, length }
-}
-
-function replyOf([result]: StoreResult[]): StoreReply {
-  if (result instanceof StoreError) throw result
-  return result!
 }
 
 /** Runs a task after at most `ms`: a timer of Workers takes up to 1 ms longer, and in Node none takes less than 1 ms. */

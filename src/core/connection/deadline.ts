@@ -1,7 +1,7 @@
 /** Bounds how long a caller waits for the store. The call itself may run longer, so that its late reply can be used. */
 import { isLate, systemClock } from '../base/clock.ts'
 import { asStoreError, StoreError } from '../base/errors.ts'
-import { DEADLINE_MS, LATE_MS, type Store, type StoreOptions, type StoreResult } from './store.ts'
+import { DEADLINE_MS, LATE_MS, type Store, type StoreResult, storeBy } from './store.ts'
 
 /** Extra time for a request to receive the late reply, ms: another request may have sent the call and must pass the reply on. */
 const MARGIN_MS = 1_000
@@ -44,11 +44,6 @@ function createWait(waitMs: number, clock: () => number) {
     else end()
   }
 
-  function stop() {
-    clearTimeout(timer)
-    timer = undefined
-  }
-
   return {
     at(ms: number, next: () => void): void {
       task = next
@@ -59,24 +54,21 @@ function createWait(waitMs: number, clock: () => number) {
       timer = setTimeout(due, dueMs - elapsedMs)
     },
 
-    /** Settles as the call does, or as `atDeadline` does if the call has no result in time. */
-    for: <Result>(deciding: Promise<Result>, atDeadline: () => Result | Promise<Result>) =>
-      new Promise<Result>((resolve, reject) => {
-        end = () => {
-          stop()
-          resolve(atDeadline())
+    /** Settles as the call does, or as `atDeadline` says if the call has no result in time. */
+    for: <Result>(
+      deciding: Promise<Result>,
+      atDeadline: () => Result,
+      atError: (error: unknown) => Result,
+    ) =>
+      new Promise<Result>((resolve) => {
+        const settle = (result: Result) => {
+          clearTimeout(timer)
+          timer = undefined
+          resolve(result)
         }
+        end = () => settle(atDeadline())
         timer = setTimeout(due, dueMs)
-        deciding.then(
-          (result) => {
-            stop()
-            resolve(result)
-          },
-          (error) => {
-            stop()
-            reject(asStoreError(error))
-          },
-        )
+        deciding.then(settle, (error) => settle(atError(error)))
       }),
   }
 }
@@ -86,38 +78,18 @@ function createWait(waitMs: number, clock: () => number) {
  *
  * After the deadline the call runs for up to five more seconds. The error is a `Timeout`, with the late reply.
  */
-export function withDeadline(store: Store, clock: () => number = systemClock): Store {
-  /** Waits for the late reply, with a separate timer: the request that sent the call may have been cancelled. */
-  function lateOf<Result>(
-    deciding: Promise<Result>,
-    { waitUntil }: StoreOptions,
-  ): Promise<Result | StoreError> {
-    const waiting: Promise<Result | StoreError> = deciding.catch(asStoreError)
-    const wait = createWait(LATE_MS + MARGIN_MS, clock)
-    const late = wait.for(waiting, () => new StoreError('timeout'))
-    waitUntil?.(late) // otherwise the request ends before the reply arrives
-    return late
-  }
-
-  return {
-    decide(requests, options = {}) {
-      const { deadlineMs = DEADLINE_MS } = options
-      const deadline = createWait(deadlineMs, clock)
-      const deciding = store.decide(requests, { ...options, deadlineMs, deadline })
-      return deadline.for(deciding, () => Promise.reject(new Timeout(lateOf(deciding, options))))
-    },
-
-    decideEach(lists, options = {}) {
-      const { deadlineMs = DEADLINE_MS } = options
-      const deadline = createWait(deadlineMs, clock)
-      const deciding = store.decideEach(lists, { ...options, deadlineMs })
-      return deadline.for(deciding, () => {
-        const late = lateOf(deciding, options)
-        return lists.map(
-          (_, index) =>
-            new Timeout(late.then((all) => (all instanceof StoreError ? all : all[index]!))),
-        )
-      })
-    },
-  }
-}
+export const withDeadline = (store: Store, clock: () => number = systemClock): Store =>
+  storeBy((lists, options) => {
+    const { deadlineMs = DEADLINE_MS, waitUntil } = options
+    const deadline = createWait(deadlineMs, clock)
+    const deciding = store.decideEach(lists, { ...options, deadlineMs, deadline })
+    const failed = (error: unknown): StoreResult[] => lists.map(() => asStoreError(error))
+    const timedOut = () => {
+      // Another timer: the request that sent the call may have been cancelled.
+      const wait = createWait(LATE_MS + MARGIN_MS, clock)
+      const late = wait.for(deciding, () => failed(new StoreError('timeout')), failed)
+      waitUntil?.(late) // otherwise the request ends before the reply arrives
+      return lists.map((_, index) => new Timeout(late.then((all) => all[index]!)))
+    }
+    return deadline.for(deciding, timedOut, failed)
+  })

@@ -4,7 +4,7 @@
  */
 import type { Period } from '../base/calendar.ts'
 import type { Fallback, PolicyMode, QuotaState } from '../base/decision.ts'
-import type { StoreError, StoreErrorCode } from '../base/errors.ts'
+import { StoreError, type StoreErrorCode } from '../base/errors.ts'
 
 export { LATE_MS } from '../base/commands.ts'
 
@@ -251,3 +251,15 @@ export interface Store {
    */
   decideEach(lists: StoreRequest[][], options?: StoreOptions): Promise<StoreResult[]>
 }
+
+/** A store that decides one list as it decides many. */
+export const storeBy = (
+  decideEach: (lists: StoreRequest[][], options: StoreOptions) => Promise<StoreResult[]>,
+): Store => ({
+  async decide(requests, options = {}) {
+    const [reply] = await decideEach([requests], options)
+    if (reply instanceof StoreError) throw reply
+    return reply!
+  },
+  decideEach: (lists, options = {}) => decideEach(lists, options),
+})

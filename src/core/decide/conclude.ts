@@ -7,14 +7,14 @@ import type { Outcome, Pending } from './question.ts'
 import { type Charges, chargeOf } from './settle.ts'
 
 export function conclude(pending: Pending, reply: StoreReply): Outcome {
-  const { limits, requests, slot, mode, settles } = pending
+  const { limits, requests, slot, mode, settles, settlesAll } = pending
   const states = requests.length === 1 ? reply.states[0]! : statesOf(pending, reply.states)
   const outcome = outcomeOf(limits, states, reply.decidedAt)
   const { decision } = outcome
   const { allowed } = decision
   if (slot && allowed) decision.slot = slot
-  if (settles && allowed && mode === 'take') {
-    const charges = chargesOf(limits, states, reply.decidedAt, settles === 'all')
+  if ((settles || settlesAll) && allowed && mode === 'take') {
+    const charges = chargesOf(limits, states, reply.decidedAt, settlesAll)
     if (charges) outcome.charges = charges
   }
   if (reply.replayed) outcome.replayed = true
@@ -30,7 +30,7 @@ function chargesOf(
   limits: PolicyLimit[],
   states: StoreState[],
   decidedAt: number,
-  isEach: boolean,
+  isEach = false,
 ): Charges | undefined {
   let charges: Charges | undefined
   for (let index = 0; index < limits.length; index += 1) {

@@ -3,8 +3,8 @@
  * `decide` sends all other questions to the store in one call.
  */
 import { StoreError } from '../base/errors.ts'
-import { type Soon, whenKnown } from '../base/when-known.ts'
-import type { StoreOptions, Ticket } from '../connection/store.ts'
+import { type Soon, whenAllKnown, whenKnown } from '../base/when-known.ts'
+import type { StoreOptions } from '../connection/store.ts'
 import { conclude, outcomeOf } from './conclude.ts'
 import type { DenialCache } from './denial-cache.ts'
 import { limitsOf, type PolicyLimit } from './limit.ts'
@@ -17,6 +17,7 @@ import type {
   Pending,
   Question,
   StoreAnswer,
+  WaitingRequest,
 } from './question.ts'
 
 /** The refusal of a request that is known without a call: by a deny rule, or from the denial cache. */
@@ -75,10 +76,10 @@ function pendingOf(
   limits: PolicyLimit[],
   mode: Pending['mode'],
   slot: string | undefined,
-  settlesAll = false,
+  settlesAll: boolean | undefined,
 ): Pending {
   const enforced: PolicyLimit[] = []
-  let settles: Pending['settles'] = settlesAll && 'all'
+  let settles = false
   for (const limit of limits) {
     if (limit.policy.mode === 'enforce') enforced.push(limit)
     settles ||= limit.policy.settles
@@ -90,7 +91,7 @@ function pendingOf(
       if (limit.policy.mode === 'shadow') requests.push({ mode: follow, limits: [limit] })
     }
   }
-  return { limits, requests, mode, slot: mode === 'take' ? slot : undefined, settles }
+  return { limits, requests, mode, slot: mode === 'take' ? slot : undefined, settles, settlesAll }
 }
 
 /** Answers the question of a request: at once if it needs no call. */
@@ -126,12 +127,7 @@ export async function decideEach(
   const pending = prepared.filter((one): one is Pending => 'limits' in one)
   for (const [index, one] of prepared.entries())
     if ('limits' in one) one.waitMs = questions[index]!.waitMs
-  const [first, ...others] = pending
-  const all = { ...options, startedAt }
-  const outcomes =
-    first && others.length === 0
-      ? [await decide(first, usedParts, all)]
-      : await decideList(pending, usedParts, all)
+  const outcomes = await decideList(pending, usedParts, { ...options, startedAt })
   return prepared.map((one) => ('limits' in one ? outcomes[pending.indexOf(one)]! : one))
 }
 
@@ -139,78 +135,64 @@ export async function decideEach(
  * Decides a prepared question.
  * @throws {StoreError} only `idempotency-conflict`: for other errors `onStoreError` answers
  */
-export async function decide(
+export const decide = (
   pending: Pending,
   parts: LimiterParts,
   options: DecideOptions = {},
-): Promise<Outcome> {
-  const waiter = parts.waiting?.enter(pending, parts, options, 0)
-  const answer = await ask(pending, parts, options, waiter?.ticket)
-  if (!waiter) return answer.outcome
-  return waiter.wait(answer, again(pending, parts, options, waiter.ticket, ''))
-}
-
-/** Asks the store about one question. */
-async function ask(
-  pending: Pending,
-  parts: LimiterParts,
-  options: DecideOptions,
-  ticket: Ticket | undefined,
-): Promise<StoreAnswer> {
-  const deadlineMs = deadlineOf(pending.limits, 1, options.startedAt)
-  const meter = parts.observer?.measure()
-  const requests = ticket ? withTicket(pending, ticket) : pending.requests
-  const reply = await parts.store.decide(requests, storeOptions(options, deadlineMs, meter))
-  const outcome = conclude(pending, reply)
-  if (meter) outcome.use = meter.stop()
-  return { reply, outcome }
-}
-
-/** The requests of a question, with the ticket of the one that has the enforced limits. */
-const withTicket = ({ requests: [first, ...others] }: Pending, ticket: Ticket) => [
-  { ...first!, ticket },
-  ...others,
-]
-
-/**
- * Asks again about a question that waits. Each time has an idempotency key of its own, so that a repeated call gets the same answers.
- * @param place tells the questions of one call apart
- */
-const again =
-  (pending: Pending, parts: LimiterParts, options: DecideOptions, ticket: Ticket, place: string) =>
-  (n: number): Promise<StoreAnswer> => {
-    const { idempotency, startedAt: _, ...own } = options
-    const keyed = idempotency && { ...idempotency, key: `${idempotency.key}~${place}${n}` }
-    return ask(pending, parts, keyed ? { ...own, idempotency: keyed } : own, ticket)
-  }
+): Promise<Outcome> => decideList([pending], parts, options).then(([outcome]) => outcome!)
 
 /** Decides prepared questions independently, in one call to the store. */
-async function decideList(
+function decideList(
   pending: Pending[],
   parts: LimiterParts,
   options: DecideOptions,
 ): Promise<Outcome[]> {
-  if (pending.length === 0) return []
-  const waiters = pending.map((one, index) => parts.waiting?.enter(one, parts, options, index))
-  const lists = pending.map((one, index) => {
-    const ticket = waiters[index]?.ticket
-    return ticket ? withTicket(one, ticket) : one.requests
+  if (pending.length === 0) return Promise.resolve([])
+  const { waiting } = parts
+  if (!waiting) return ask(pending, parts, options, [], ({ outcome }) => outcome)
+  const waiters = pending.map((one, index) => waiting.enter(one, parts, options, index))
+  return ask(pending, parts, options, waiters, (answer, index) => {
+    const waiter = waiters[index]
+    if (!waiter) return answer.outcome
+    // Each time has an idempotency key of its own, so that a repeated call gets the same answers.
+    const place = pending.length > 1 ? `${index}.` : ''
+    const { idempotency, startedAt: _, ...own } = options
+    return waiter.wait(answer, async (n) => {
+      const keyed = idempotency && { ...idempotency, key: `${idempotency.key}~${place}${n}` }
+      const again = keyed ? { ...own, idempotency: keyed } : own
+      const [next] = await ask([pending[index]!], parts, again, [waiter], (one) => one)
+      return next!
+    })
   })
-  const limits = pending.flatMap((one) => one.limits)
-  const deadlineMs = deadlineOf(limits, pending.length, options.startedAt)
-  const meter = parts.observer?.measure(pending.length)
-  const replies = await parts.store.decideEach(lists, storeOptions(options, deadlineMs, meter))
+}
+
+/**
+ * Asks the store about questions.
+ * @param waiters those that wait, whose ticket goes with the request that has the enforced limits
+ */
+async function ask<Result>(
+  pending: Pending[],
+  { store, observer }: LimiterParts,
+  options: DecideOptions,
+  waiters: (WaitingRequest | undefined)[],
+  resultOf: (answer: StoreAnswer, index: number) => Soon<Result>,
+): Promise<Result[]> {
+  const lists = pending.map(({ requests }, index) => {
+    const ticket = waiters[index]?.ticket
+    return ticket ? [{ ...requests[0]!, ticket }, ...requests.slice(1)] : requests
+  })
+  const meter = observer?.measure(pending.length)
+  const deadlineMs = deadlineOf(pending, options)
+  const replies = await store.decideEach(lists, storeOptions(options, deadlineMs, meter))
   const use = meter?.stop()
-  const held = pending.map((one, index) => {
+  const results = pending.map((one, index) => {
     const reply = replies[index]!
     if (reply instanceof StoreError) throw reply
     const outcome = conclude(one, reply)
     if (use) outcome.use = use
-    const waiter = waiters[index]
-    if (!waiter) return outcome
-    return waiter.wait({ reply, outcome }, again(one, parts, options, waiter.ticket, `${index}.`))
+    return resultOf({ reply, outcome }, index)
   })
-  return Promise.all(held)
+  return whenAllKnown(results)
 }
 
 function storeOptions(
@@ -229,18 +211,23 @@ function storeOptions(
 const LIMIT_MS = 0.1
 
 /** The deadline for the store: the shortest deadline of the policies, less the time that has passed, ms. */
-function deadlineOf(limits: PolicyLimit[], questions: number, startedAt?: number): number {
+function deadlineOf(pending: Pending[], { startedAt }: DecideOptions): number {
   const spentMs = startedAt === undefined ? 0 : Math.max(0, Date.now() - startedAt)
   let enforcedMs = Number.POSITIVE_INFINITY
   let shadowMs = Number.POSITIVE_INFINITY
-  for (const { policy } of limits) {
-    if (policy.mode === 'enforce') enforcedMs = Math.min(enforcedMs, policy.deadlineMs)
-    else shadowMs = Math.min(shadowMs, policy.deadlineMs)
+  let count = 0
+  for (const { limits } of pending) {
+    count += limits.length
+    for (const { policy } of limits) {
+      if (policy.mode === 'enforce') enforcedMs = Math.min(enforcedMs, policy.deadlineMs)
+      else shadowMs = Math.min(shadowMs, policy.deadlineMs)
+    }
   }
   const wholeMs = enforcedMs < Number.POSITIVE_INFINITY ? enforcedMs : shadowMs // a shadow policy does not shorten the deadline
   // A key function and a body may wait for a slow client, which must still be counted. So the store gets at least half of the deadline.
-  const leastMs = spentMs > wholeMs / 2 && limits.some(mayWait) ? wholeMs / 2 : 1
-  const listMs = questions > 1 ? limits.length * LIMIT_MS : 0
+  const leastMs =
+    spentMs > wholeMs / 2 && pending.some(({ limits }) => limits.some(mayWait)) ? wholeMs / 2 : 1
+  const listMs = pending.length > 1 ? count * LIMIT_MS : 0
   return Math.ceil(Math.max(leastMs, wholeMs - spentMs) + listMs)
 }
 

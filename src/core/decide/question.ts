@@ -114,8 +114,10 @@ export interface Pending {
   slot: string | undefined
   /** The longest time for which the request may wait, ms. Defaults to `wait` of its policies. */
   waitMs?: number | undefined
-  /** The charges to settle: all, those that depend on the response, or none. */
-  settles: 'all' | boolean
+  /** True if a charge depends on the response. */
+  settles: boolean
+  /** True if the caller settles every charge. */
+  settlesAll?: boolean | undefined
 }
 
 export interface DecideOptions {

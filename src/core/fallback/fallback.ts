@@ -4,6 +4,7 @@
  */
 import type { Fallback } from '../base/decision.ts'
 import { asStoreError, NOT_SENT, StoreError } from '../base/errors.ts'
+import { whenAllKnown } from '../base/when-known.ts'
 import { Timeout } from '../connection/deadline.ts'
 import {
   type Correction,
@@ -16,6 +17,7 @@ import {
   type StoreRequest,
   type StoreResult,
   type StoreState,
+  storeBy,
 } from '../connection/store.ts'
 import type { LocalStore } from './local.ts'
 
@@ -185,41 +187,31 @@ export function withFallback(
     return { decidedAt: Date.now(), states }
   }
 
-  const layer: Store = {
-    async decide(requests, options = {}) {
-      if (!options.fallback && requests.some(isFallen)) return correct(requests, options)
-      const sentAt = Date.now()
-      let reply: StoreReply
-      try {
-        reply = await store.decide(requests, options)
-      } catch (thrown) {
-        const error = asStoreError(thrown)
-        if (!mayAnswer(error, options)) throw error
-        return answer(requests, error, sentAt, options)
-      }
-      learn(requests, reply, sentAt, options)
-      return reply
-    },
-
-    async decideEach(lists, options = {}) {
-      if (lists.some((requests) => requests.some(isFallen))) {
-        return Promise.all(lists.map((list) => layer.decide(list, options).catch(asStoreError)))
-      }
-      const sentAt = Date.now()
-      const replies = await store.decideEach(lists, options)
+  async function decideEach(
+    lists: StoreRequest[][],
+    options: StoreOptions,
+  ): Promise<StoreResult[]> {
+    if (lists.some((list) => list.some(isFallen))) {
+      const decideOne = async (list: StoreRequest[]) => (await decideEach([list], options))[0]!
       return Promise.all(
+        lists.map((list) =>
+          list.some(isFallen) ? correct(list, options).catch(asStoreError) : decideOne(list),
+        ),
+      )
+    }
+    const sentAt = Date.now()
+    return store.decideEach(lists, options).then((replies) =>
+      whenAllKnown(
         replies.map((reply, index) => {
           const requests = lists[index]!
-          if (reply instanceof StoreError) {
-            return mayAnswer(reply, options) ? answer(requests, reply, sentAt, options) : reply
-          }
-          learn(requests, reply, sentAt, options)
+          if (!(reply instanceof StoreError)) learn(requests, reply, sentAt, options)
+          else if (mayAnswer(reply, options)) return answer(requests, reply, sentAt, options)
           return reply
         }),
-      )
-    },
+      ),
+    )
   }
-  return layer
+  return storeBy(decideEach)
 }
 
 const isAllowed = ({ allowed }: StoreState) => allowed

@@ -4,12 +4,13 @@ import type { Log } from '../../core/base/log.ts'
 import { Recent } from '../../core/base/recent.ts'
 import { isUsed } from '../../core/config/feature.ts'
 import type { Config, Policy } from '../../core/config/parse.ts'
-import type {
-  Penalty,
-  Store,
-  StoreOptions,
-  StoreReply,
-  StoreRequest,
+import {
+  type Penalty,
+  type Store,
+  type StoreOptions,
+  type StoreReply,
+  type StoreRequest,
+  storeBy,
 } from '../../core/connection/store.ts'
 import type { WatchedDatabase } from '../../core/decide/engine.ts'
 import { NEVER } from './fields.ts'
@@ -92,21 +93,13 @@ export function withBanList(
     if (requests.some(isOperation)) await changed
   }
 
-  return {
-    async decide(requests, options = {}) {
-      const reply = await store.decide(requests, options)
-      await list(requests, reply, options)
-      return reply
-    },
-
-    async decideEach(lists, options = {}) {
-      const replies = await store.decideEach(lists, options)
-      await Promise.all(
-        replies.map((reply, index) =>
-          'states' in reply ? list(lists[index]!, reply, options) : undefined,
-        ),
-      )
-      return replies
-    },
-  }
+  return storeBy(async (lists, options) => {
+    const replies = await store.decideEach(lists, options)
+    await Promise.all(
+      replies.map((reply, index) =>
+        'states' in reply ? list(lists[index]!, reply, options) : undefined,
+      ),
+    )
+    return replies
+  })
 }

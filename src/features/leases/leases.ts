@@ -3,13 +3,14 @@ import { systemClock } from '../../core/base/clock.ts'
 import { asStoreError, StoreError } from '../../core/base/errors.ts'
 import { LruCache } from '../../core/base/lru.ts'
 import { isUsed } from '../../core/config/feature.ts'
-import type {
-  Limit,
-  Store,
-  StoreOptions,
-  StoreReply,
-  StoreRequest,
-  StoreResult,
+import {
+  type Limit,
+  type Store,
+  type StoreOptions,
+  type StoreReply,
+  type StoreRequest,
+  type StoreResult,
+  storeBy,
 } from '../../core/connection/store.ts'
 import type { Feature } from '../../core/feature.ts'
 import { begin, callFor, conclude, type Lent } from './call.ts'
@@ -155,38 +156,34 @@ export function withLeases(
     if (limits.length > 0) forgetIf((name) => limits.some((limit) => isOf(limit, name)))
   }
 
-  return {
-    async decide(requests, options = {}) {
-      const { idempotency, now: givenTime, waitUntil } = options
-      const isTake = requests.every(({ mode }) => mode === 'take' || mode === 'follow')
-      if (isTake && !hasLease(requests)) return store.decide(requests, options)
-      const mayLease = isTake && !idempotency && givenTime === undefined
-      const quotas: LeasedLimits = mayLease ? quotasOf(requests) : new Map()
-      if (quotas.size === 0) {
-        forgetOperated(requests)
-        const reply = await store.decide(requests, options).finally(() => forgetOperated(requests))
-        return withLeasedMark(requests, reply)
-      }
-      const now = time()
-      for (const [{ cost }, { lease }] of quotas) lease.addDemand(cost, now)
-      const spent = spend(requests, quotas, now)
-      if (spent) return spent
-      const deciding = decide(requests, quotas, options)
-      waitUntil?.(deciding) // other requests may wait for it, even if its own client has disconnected
-      const reply = await deciding
-      if (reply instanceof StoreError) throw reply
-      return reply
-    },
-
-    async decideEach(lists, options) {
-      forgetOperated(lists.flat())
-      const replies = await store.decideEach(lists, options)
-      forgetOperated(lists.flat())
-      return replies.map((reply, index) =>
-        reply instanceof StoreError ? reply : withLeasedMark(lists[index]!, reply),
-      )
-    },
+  /** Decides several lists, or one without a lease. */
+  async function decideAll(lists: StoreRequest[][], options: StoreOptions): Promise<StoreResult[]> {
+    forgetOperated(lists.flat())
+    const replies = await store
+      .decideEach(lists, options)
+      .finally(() => forgetOperated(lists.flat()))
+    return replies.map((reply, index) =>
+      reply instanceof StoreError ? reply : withLeasedMark(lists[index]!, reply),
+    )
   }
+
+  return storeBy(async (lists, options) => {
+    const [requests, ...others] = lists
+    if (!requests || others.length > 0) return decideAll(lists, options)
+    const { idempotency, now: givenTime, waitUntil } = options
+    const isTake = requests.every(({ mode }) => mode === 'take' || mode === 'follow')
+    if (isTake && !hasLease(requests)) return store.decideEach(lists, options)
+    const mayLease = isTake && !idempotency && givenTime === undefined
+    const quotas: LeasedLimits = mayLease ? quotasOf(requests) : new Map()
+    if (quotas.size === 0) return decideAll(lists, options)
+    const now = time()
+    for (const [{ cost }, { lease }] of quotas) lease.addDemand(cost, now)
+    const spent = spend(requests, quotas, now)
+    if (spent) return [spent]
+    const deciding = decide(requests, quotas, options)
+    waitUntil?.(deciding) // other requests may wait for it, even if its own client has disconnected
+    return [await deciding]
+  })
 }
 
 const OPERATIONS: StoreRequest['mode'][] = ['reset', 'ban', 'unban', 'override', 'restore']

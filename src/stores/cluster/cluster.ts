@@ -1,11 +1,11 @@
 /** A Redis Cluster behind one REST endpoint, whose parts are hash slots. */
-import { asStoreError } from '../../core/base/errors.ts'
-import type {
-  Idempotency,
-  OnRefund,
-  Store,
-  StoreCall,
-  StoreRequest,
+import {
+  type Idempotency,
+  type OnRefund,
+  type Store,
+  type StoreCall,
+  type StoreRequest,
+  storeBy,
 } from '../../core/connection/store.ts'
 import type { UpstashStore } from '../../core/connection/upstash/upstash.ts'
 import { createSplitStore, type DecideParts, inGroups, subjectOf } from '../split/split.ts'
@@ -18,9 +18,6 @@ import { createSplitStore, type DecideParts, inGroups, subjectOf } from '../spli
 export function createCluster(store: Store, onRefund?: OnRefund): Store {
   const decideParts: DecideParts = async (parts, options, isOne) => {
     const lists = parts.flatMap(({ lists }) => lists)
-    if (isOne && lists.length === 1) {
-      return [[await store.decide(lists[0]!, options).catch(asStoreError)]]
-    }
     const { onCall } = options
     const onShares = (call: StoreCall) => {
       for (const _part of lists) onCall!(call) // each part has a share in the call
@@ -39,21 +36,17 @@ export const slots = { wrap: bySlot, spread: createCluster }
 
 /** Sends the lists of each slot in calls of the script of their own. Requires that each list has all its limits in one slot. */
 export function bySlot(upstash: UpstashStore): Store {
-  return {
-    decide: (list, { idempotency, ...options } = {}) =>
-      upstash.decide(list, { ...options, ...inSlot(idempotency, list) }),
-
-    decideEach: (lists, { idempotency, ...options } = {}) =>
-      inGroups(
-        lists,
-        (list) => slotOf(subjectOf(list)),
-        (groups) =>
-          upstash.decideGroups(
-            groups.map(([, lists]) => ({ lists, ...inSlot(idempotency, lists[0]!) })),
-            options,
-          ),
-      ),
-  }
+  return storeBy((lists, { idempotency, ...options }) =>
+    inGroups(
+      lists,
+      (list) => slotOf(subjectOf(list)),
+      (groups) =>
+        upstash.decideGroups(
+          groups.map(([, lists]) => ({ lists, ...inSlot(idempotency, lists[0]!) })),
+          options,
+        ),
+    ),
+  )
 }
 
 /**

@@ -1,12 +1,12 @@
 /** The store on Durable Objects: one object for each subject, one call for each decision. */
 import { asStoreError, StoreError, type StoreErrorCode } from '../../core/base/errors.ts'
 import { connect } from '../../core/connection/connection.ts'
-import type {
-  OnRefund,
-  Store,
-  StoreOptions,
-  StoreReply,
-  StoreRequest,
+import {
+  type OnRefund,
+  type Store,
+  type StoreOptions,
+  type StoreRequest,
+  storeBy,
 } from '../../core/connection/store.ts'
 import { createSplitStore, inGroups, subjectOf } from '../split/split.ts'
 import type { ObjectNamespace } from './runtime.ts'
@@ -43,17 +43,15 @@ export function createObjectStore(options: ObjectOptions): Store {
     }
   }
 
-  return {
-    decide: (list, given) => onStore(subjectOf(list), (store) => store.decide(list, given)),
-
-    decideEach: (lists, given) =>
-      inGroups(lists, subjectOf, async (groups) => {
-        const deciding = groups.map(([, own]) =>
-          onStore(subjectOf(own[0]!), (store) => store.decideEach(own, given)),
-        )
-        return (await Promise.all(deciding)).flat()
-      }),
-  }
+  // The wait of the caller belongs to the connection of all objects.
+  return storeBy((lists, { deadline: _, ...given }) =>
+    inGroups(lists, subjectOf, async (groups) => {
+      const deciding = groups.map(([, own]) =>
+        onStore(subjectOf(own[0]!), (store) => store.decideEach(own, given)),
+      )
+      return (await Promise.all(deciding)).flat()
+    }),
+  )
 }
 
 /**
@@ -63,19 +61,12 @@ export function createObjectStore(options: ObjectOptions): Store {
 export const spreadBySubject = (store: Store, onRefund: OnRefund): Store =>
   createSplitStore(
     (subject) => subject,
-    (parts, options, isOne) =>
-      Promise.all(
-        parts.map(async ({ lists }) =>
-          isOne
-            ? [await store.decide(lists[0]!, options).catch(asStoreError)]
-            : store.decideEach(lists, options),
-        ),
-      ),
+    (parts, options) => Promise.all(parts.map(({ lists }) => store.decideEach(lists, options))),
     onRefund,
   )
 
 function storeOf(subject: string, options: ObjectOptions): Store {
-  async function call(lists: StoreRequest[][], { now, idempotency }: StoreOptions = {}) {
+  async function call(lists: StoreRequest[][], { now, idempotency }: StoreOptions) {
     const body = written({ id: crypto.randomUUID(), lists, now, idempotency })
     // An object that has lost its memory since would return the units twice.
     const once = lists.flat().some(({ mode }) => mode === 'refund')
@@ -84,14 +75,9 @@ function storeOf(subject: string, options: ObjectOptions): Store {
     if ('refused' in answer) throw new StoreError(answer.refused)
     return answer.replies
   }
-  return {
-    async decide(list, given) {
-      const [reply] = await call([list], given)
-      return reply as StoreReply
-    },
-    decideEach: (lists, given) =>
-      call(lists, given).catch((error) => lists.map(() => asStoreError(error))),
-  }
+  return storeBy((lists, given) =>
+    call(lists, given).catch((error) => lists.map(() => asStoreError(error))),
+  )
 }
 
 /** Sends a call to the object of a subject. Unless `once`, sends it again if the object was restarted: the id charges it once. */

@@ -14,6 +14,7 @@ import {
   type StoreRequest,
   type StoreResult,
   type StoreState,
+  storeBy,
 } from '../../core/connection/store.ts'
 
 /** Names a part of the store. */
@@ -308,14 +309,7 @@ export function createSplitStore(
     waitUntil?.(done)
   }
 
-  return {
-    async decide(list, options = {}) {
-      const [reply] = await decideAll([list], options, true)
-      if (reply instanceof StoreError) throw reply
-      return reply!
-    },
-    decideEach: (lists, options = {}) => decideAll(lists, options, false),
-  }
+  return storeBy((lists, options) => decideAll(lists, options, lists.length === 1))
 }
 
 /** True if `onStoreError` has answered in place of a part. */

@@ -81,6 +81,7 @@ const withSuffix = (idempotency: Idempotency | undefined, suffix: string) =>
 
 /** Turns the leading follows of a list into takes, so that they do not follow a request of the list before. They mean the same. */
 function withoutLeadingFollows(list: StoreRequest[]): StoreRequest[] {
+  if (list[0]?.mode !== 'follow') return list
   const first = list.findIndex(({ mode }) => mode !== 'follow')
   const leading = first === -1 ? list.length : first
   return list.map((request, index) => (index < leading ? { ...request, mode: 'take' } : request))

@@ -11,9 +11,9 @@ import {
   LATE_MS,
   type Store,
   type StoreOptions,
-  type StoreReply,
   type StoreRequest,
   type StoreResult,
+  storeBy,
 } from '../store.ts'
 import { divided, type Pack, pack, unpack } from './pack.ts'
 import type { Codec, ScriptPart } from './part.ts'
@@ -173,21 +173,14 @@ export function createUpstashStore({
       ? call()
       : withTimeout(ms === undefined ? deadlineMs : ms + LATE_MS, call)
 
-  const store: UpstashStore = {
-    decide(requests, options = {}) {
-      const one: Pack = { requests, idempotency: options.idempotency }
-      return within(options, (deadline) => run([one], options, deadline)).then(onlyReply)
-    },
-
-    async decideEach(lists, options = {}) {
-      return store.decideGroups([{ lists, idempotency: options.idempotency }], options)
-    },
-
-    decideGroups: (groups, options = {}) =>
-      within(options, async (deadline) => {
-        const packs = groups.flatMap(({ lists, idempotency }) => pack(lists, idempotency))
-        const replies = await run(packs, options, deadline)
-        // One invalid list fails its whole pack before anything is charged. Send each list of such a pack by itself.
+  const decideGroups: UpstashStore['decideGroups'] = (groups, options = {}) =>
+    within(options, (deadline) => {
+      const packs: Pack[] = []
+      for (const { lists, idempotency } of groups) packs.push(...pack(lists, idempotency))
+      const running = run(packs, options, deadline)
+      if (!packs.some(({ lengths }) => lengths)) return running
+      // One invalid list fails its whole pack before anything is charged. Send each list of such a pack by itself.
+      return running.then(async (replies) => {
         const failed = packs.map(
           ({ lengths }, index) => lengths && hasChargedNothing(replies[index]!),
         )
@@ -196,20 +189,18 @@ export function createUpstashStore({
         return packs.flatMap((pack, index) =>
           failed[index] ? resent.splice(0, pack.lengths!.length) : divided(pack, replies[index]!),
         )
-      }),
-  }
-  return store
+      })
+    })
+  const both = storeBy((lists, options) =>
+    decideGroups([{ lists, idempotency: options.idempotency }], options),
+  )
+  return { ...both, decideGroups }
 }
 
 const NONE: ReadonlySet<Pack> = new Set()
 
 /** The reply of a compiled script that has declined. A reply of null may be that of a call that has counted. */
 const DECLINED = 'declined'
-
-function onlyReply([reply]: StoreResult[]): StoreReply {
-  if (reply instanceof StoreError) throw reply
-  return reply!
-}
 
 const hasCause = (answer: ScriptAnswer, cause: string) =>
   answer instanceof StoreError && answer.cause === cause

@@ -11,6 +11,7 @@ import type {
   StoreReply,
   StoreRequest,
 } from '../../../../src/core/connection/store.ts'
+import { storeBy } from '../../../../src/core/connection/store.ts'
 import { isLong } from '../../../support/long.ts'
 
 type Replies = (StoreReply | StoreError)[]
@@ -44,14 +45,7 @@ beforeEach(() => {
     calls.push({ names, deadlineMs: options?.deadlineMs, answer: resolve, fail: reject })
     return promise
   }
-  inner = {
-    async decide(list, options) {
-      const [reply] = await call([list], options)
-      if (reply instanceof StoreError) throw reply
-      return reply!
-    },
-    decideEach: call,
-  }
+  inner = storeBy(call)
   const clock = () => now
   const later = (ms: number, end: () => void) => void waits.push({ ms, end })
   store = withDeadline(connect(inner, { clock, later }), clock)
@@ -457,14 +451,14 @@ describe('a request in whose millisecond another one has left', () => {
 test('A request without waitUntil, with a given time or with an idempotency key joins no batch.', async () => {
   const idempotency: Idempotency = { key: 'k', fingerprint: 'f', forMs: 1000 }
   const all: StoreOptions[] = [{ deadlineMs: 5 }, { waitUntil, idempotency }, { waitUntil, now: 7 }]
-  const decide = vi.fn(async () => replyTo('direct'))
+  const decide = vi.fn(async () => [replyTo('direct')])
   decide.mockReturnValueOnce(new Promise(() => {})) // a call in flight
-  const batched = connect({ ...inner, decide }, { later: () => expect.unreachable() })
+  const batched = connect(storeBy(decide), { later: () => expect.unreachable() })
   void batched.decide(list('ann'), { waitUntil })
   for (const options of all) await batched.decide(list('ann'), options)
   await batched.decide(list('ann'))
   const expected = [{ waitUntil }, ...all, {}]
-  expect(decide.mock.calls).toEqual(expected.map((options) => [list('ann'), options]))
+  expect(decide.mock.calls).toEqual(expected.map((options) => [[list('ann')], options]))
   expect(background).toEqual([])
 })
 

@@ -2,6 +2,8 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { StoreError, type StoreErrorCode } from '../../../../src/core/base/errors.ts'
 import { connect } from '../../../../src/core/connection/connection.ts'
 import type { StoreReply } from '../../../../src/core/connection/store.ts'
+import { storeBy } from '../../../../src/core/connection/store.ts'
+import { storeOf } from '../../../support/store-of.ts'
 
 const reply: StoreReply = { decidedAt: 0, states: [] }
 let now: number
@@ -20,16 +22,10 @@ beforeEach(() => {
   behaviour = async () => reply
   behaviourOfEach = async (count) => Array<StoreReply>(count).fill(reply)
   store = connect(
-    {
-      decide() {
-        calls += 1
-        return behaviour()
-      },
-      decideEach(lists) {
-        calls += 1
-        return behaviourOfEach(lists.length)
-      },
-    },
+    storeBy(async (lists) => {
+      calls += 1
+      return lists.length === 1 ? [await behaviour()] : behaviourOfEach(lists.length)
+    }),
     {
       clock: () => now,
       onOpen: (code) => events.push(`opened ${code}`),
@@ -298,9 +294,8 @@ describe('while the store does not decide', () => {
     async (_, gapMs, decides) => {
       const seen: string[] = []
       let decide = decides
-      const each = async () => Promise.reject(new StoreError('internal'))
       const connection = connect(
-        { decide: () => decide(), decideEach: each },
+        storeOf(() => decide()),
         { onOpen: () => seen.push('opened'), onClose: () => seen.push('closed') },
       )
       const probes: boolean[] = []
@@ -327,7 +322,7 @@ describe('while the store does not decide', () => {
       calls += 1
       return after(ms, reply)
     }
-    const connection = connect({ decide, decideEach: async () => [] })
+    const connection = connect(storeOf(decide))
     const many = (count: number) => Array.from({ length: count }, () => connection.decide([]))
     void many(5)
     await vi.advanceTimersByTimeAsync(DEADLINE)

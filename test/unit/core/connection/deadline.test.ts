@@ -3,7 +3,12 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { StoreError } from '../../../../src/core/base/errors.ts'
 import { connect } from '../../../../src/core/connection/connection.ts'
 import { type Timeout, withDeadline } from '../../../../src/core/connection/deadline.ts'
-import type { Store, StoreOptions, StoreReply } from '../../../../src/core/connection/store.ts'
+import {
+  type Store,
+  type StoreOptions,
+  type StoreReply,
+  storeBy,
+} from '../../../../src/core/connection/store.ts'
 
 const reply: StoreReply = { decidedAt: 1, states: [] }
 const failed = (code: StoreError['code']) => new StoreError(code)
@@ -11,19 +16,11 @@ const failed = (code: StoreError['code']) => new StoreError(code)
 /** A store that replies after `ms`. */
 function slow(ms: number, answer: StoreReply | StoreError = reply) {
   const seen: (StoreOptions | undefined)[] = []
-  const store: Store = {
-    async decide(_, options) {
-      seen.push(options)
-      await new Promise((resolve) => setTimeout(resolve, ms))
-      if (answer instanceof StoreError) throw answer
-      return answer
-    },
-    async decideEach(lists, options) {
-      seen.push(options)
-      await new Promise((resolve) => setTimeout(resolve, ms))
-      return lists.map(() => answer)
-    },
-  }
+  const store = storeBy(async (lists, options) => {
+    seen.push(options)
+    await new Promise((resolve) => setTimeout(resolve, ms))
+    return lists.map(() => answer)
+  })
   return { store, seen }
 }
 
@@ -69,13 +66,10 @@ describe('a store with a deadline', () => {
   /** A store that replies after `ms`, and that has a task after `taskMs`. */
   const tasked = (ms: number, taskMs: number, task: () => void): Store => {
     const inner = slow(ms).store
-    return {
-      ...inner,
-      decide(requests, options) {
-        options!.deadline!.at(taskMs, task)
-        return inner.decide(requests, options)
-      },
-    }
+    return storeBy((lists, options) => {
+      options.deadline!.at(taskMs, task)
+      return inner.decideEach(lists, options)
+    })
   }
 
   test.each([
@@ -105,14 +99,11 @@ describe('a store with a deadline', () => {
     async (ms, taskMs, expected) => {
       const ran: number[] = []
       const start = Date.now()
-      const store: Store = {
-        ...slow(0).store,
-        async decide(_, options) {
-          await new Promise((resolve) => setTimeout(resolve, ms))
-          options!.deadline!.at(taskMs, () => ran.push(Date.now() - start))
-          return new Promise(() => {})
-        },
-      }
+      const store = storeBy(async (_, options) => {
+        await new Promise((resolve) => setTimeout(resolve, ms))
+        options.deadline!.at(taskMs, () => ran.push(Date.now() - start))
+        return new Promise(() => {})
+      })
       const failing = errorOf(withDeadline(store).decide([], { deadlineMs: 150 }))
       await vi.advanceTimersByTimeAsync(400)
       expect(await failing).toMatchObject({ code: 'timeout' })
@@ -151,17 +142,14 @@ describe('a store with a deadline', () => {
     await failing
     expect(work).toHaveLength(1)
     await vi.advanceTimersByTimeAsync(600)
-    expect(await work[0]).toBe(reply)
+    expect(await work[0]).toEqual([reply])
   })
 
   test('Each list of a timed out call has its own late reply.', async () => {
-    const store: Store = {
-      decide: () => Promise.reject(new Error('not called')),
-      async decideEach() {
-        await new Promise((resolve) => setTimeout(resolve, 500))
-        return [{ decidedAt: 1, states: [] }, failed('bad-reply')]
-      },
-    }
+    const store = storeBy(async () => {
+      await new Promise((resolve) => setTimeout(resolve, 500))
+      return [{ decidedAt: 1, states: [] }, failed('bad-reply')]
+    })
     const deciding = withDeadline(store).decideEach([[], []])
     await vi.advanceTimersByTimeAsync(300)
     const errors = (await deciding) as Timeout[]
@@ -270,13 +258,12 @@ describe('the breaker under a deadline', () => {
 })
 
 test('With real timers, a reply that arrives while the isolate is busy is read before the deadline applies.', async () => {
-  const store = withDeadline({
-    async decide() {
+  const store = withDeadline(
+    storeBy(async () => {
       await sleep(50)
-      return reply
-    },
-    decideEach: () => Promise.reject(new Error('not called')),
-  })
+      return [reply]
+    }),
+  )
   const deciding = store.decide([], { deadlineMs: 100 })
   const until = performance.now() + 250
   while (performance.now() < until); // the deadline timer fires 150 ms late

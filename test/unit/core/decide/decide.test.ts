@@ -13,6 +13,7 @@ import { createLocalStore } from '../../../../src/core/fallback/local.ts'
 import { jwt } from '../../../../src/features/jwt/index.ts'
 import { createMatcher } from '../../../support/create-matcher.ts'
 import { splitOver } from '../../../support/split-store.ts'
+import { storeOf } from '../../../support/store-of.ts'
 import { failing, fallbackOver, lateStore } from '../../../support/with-fallback.ts'
 
 /** The deadline that the store gets for a request, and the time that the matcher has spent, in ms. */
@@ -255,7 +256,7 @@ describe('a request with a failed part', () => {
         taken.push(...takes.flatMap(({ limits }) => limits.map(({ subject }) => subject)))
         return late.decide(requests, options)
       }
-      const store = splitOver([createLocalStore(), fallbackOver({ ...late, decide }).store])
+      const store = splitOver([createLocalStore(), fallbackOver(storeOf(decide)).store])
       const { ask } = limiterOf({ policies: policiesWith(change) }, store, { headers })
       const work: Promise<unknown>[] = []
       const waitUntil = (promise: Promise<unknown>) => void work.push(promise)

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { LimitState } from '../../../../src/core/base/decision.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
-import type { Store, StoreRequest } from '../../../../src/core/connection/store.ts'
+import type { StoreRequest } from '../../../../src/core/connection/store.ts'
 import { decideEach } from '../../../../src/core/decide/decide.ts'
 import { createDenialCache } from '../../../../src/core/decide/denial-cache.ts'
 import { limitState, limitsOf } from '../../../../src/core/decide/limit.ts'
@@ -11,6 +11,7 @@ import type { LimiterParts } from '../../../../src/core/decide/question.ts'
 import type { Match } from '../../../../src/core/program/match.ts'
 import { defaultFields } from '../../../../src/features/defaults.ts'
 import { Model } from '../../../model/model.ts'
+import { storeOf } from '../../../support/store-of.ts'
 import { fallbackOver } from '../../../support/with-fallback.ts'
 
 const start = Date.UTC(2026, 10, 20, 12)
@@ -107,16 +108,13 @@ export function denialCacheLaw(numRuns: number) {
           const truth = new Model()
           let path = { there: 0, back: 0 }
           let calls = 0
-          const store: Store = {
-            async decide(requests) {
-              calls += 1
-              advance(path.there)
-              const reply = truth.decide(requests, now + ahead)
-              advance(path.back)
-              return reply
-            },
-            decideEach: () => Promise.reject(new Error('not called')),
-          }
+          const store = storeOf(async (requests) => {
+            calls += 1
+            advance(path.there)
+            const reply = truth.decide(requests, now + ahead)
+            advance(path.back)
+            return reply
+          })
           const isolates = [createDenialCache(), createDenialCache()]
           const nameSubject = async () => 'a'
           for (const { wait, who, what, mode, like, there, back } of steps) {

@@ -8,6 +8,7 @@ import { createDenialCache } from '../../../../src/core/decide/denial-cache.ts'
 import type { LimiterParts } from '../../../../src/core/decide/question.ts'
 import { createLocalStore } from '../../../../src/core/fallback/local.ts'
 import { defaultFields } from '../../../../src/features/defaults.ts'
+import { storeOf } from '../../../support/store-of.ts'
 import { fallbackOver } from '../../../support/with-fallback.ts'
 
 const start = Date.UTC(2026, 10, 20, 12, 0, 0, 400)
@@ -40,16 +41,13 @@ const matchesOf = (options: Partial<PolicyOptions>[], cost = 1) =>
 /** An isolate on a store with a latency of `there` ms for a call and `back` ms for its reply. */
 function isolate(truth: Store, { there = 0, back = 0, denialCache = createDenialCache() } = {}) {
   let calls = 0
-  const store: Store = {
-    async decide(requests) {
-      calls += 1
-      advance(there)
-      const reply = await truth.decide(requests, { now })
-      advance(back)
-      return reply
-    },
-    decideEach: () => Promise.reject(new Error('not called')),
-  }
+  const store = storeOf(async (requests) => {
+    calls += 1
+    advance(there)
+    const reply = await truth.decide(requests, { now })
+    advance(back)
+    return reply
+  })
   const parts: LimiterParts = {
     store: fallbackOver(store, { denialCache }).store,
     denialCache,

@@ -4,13 +4,14 @@ import { expect, test } from 'vitest'
 import { StoreError } from '../../../../src/core/base/errors.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { Timeout } from '../../../../src/core/connection/deadline.ts'
-import type { Store, StoreResult } from '../../../../src/core/connection/store.ts'
+import type { StoreResult } from '../../../../src/core/connection/store.ts'
 import { conclude } from '../../../../src/core/decide/conclude.ts'
 import type { PolicyLimit } from '../../../../src/core/decide/limit.ts'
 import { settle } from '../../../../src/core/decide/settle.ts'
 import { withFallback } from '../../../../src/core/fallback/fallback.ts'
 import { createLocalStore } from '../../../../src/core/fallback/local.ts'
 import { concurrency } from '../../../support/features.ts'
+import { storeOf } from '../../../support/store-of.ts'
 
 test('The units of all policies that the isolate has counted are refunded at once, before the late reply.', async () => {
   const { policies } = parseConfig({
@@ -30,10 +31,7 @@ test('The units of all policies that the isolate has counted are refunded at onc
     partitionKey: [],
   }))
   const { promise: late, resolve: end } = Promise.withResolvers<StoreResult>()
-  const store: Store = {
-    decide: () => Promise.reject(new Timeout(late)),
-    decideEach: async () => [],
-  }
+  const store = storeOf(() => Promise.reject(new Timeout(late)))
   const local = createLocalStore()
   const layer = withFallback(store, { local, onStoreError() {}, onRefund() {} })
   const requests = [{ mode: 'take' as const, limits }]
@@ -75,13 +73,10 @@ test.each([
   const policy = policies[0]!
   const limit = { policy, terms: policy, subject: 's', cost, partitionKey: [], slot: 'id' }
   const sent: string[][] = []
-  const store: Store = {
-    decide(requests) {
-      sent.push(requests.map(({ mode }) => mode))
-      return Promise.reject(new StoreError('unreachable'))
-    },
-    decideEach: async () => [],
-  }
+  const store = storeOf((requests) => {
+    sent.push(requests.map(({ mode }) => mode))
+    return Promise.reject(new StoreError('unreachable'))
+  })
   const layer = withFallback(store, {
     local: createLocalStore(),
     onStoreError() {},

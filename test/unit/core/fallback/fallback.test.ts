@@ -6,6 +6,7 @@ import { parseConfig } from '../../../../src/core/config/parse.ts'
 import type { Correction, StoreReply, StoreRequest } from '../../../../src/core/connection/store.ts'
 import type { PolicyLimit } from '../../../../src/core/decide/limit.ts'
 import { createLocalStore } from '../../../../src/core/fallback/local.ts'
+import { storeOf } from '../../../support/store-of.ts'
 import { failing, fallbackOver, lateStore } from '../../../support/with-fallback.ts'
 
 function limitsOf(...policies: Partial<PolicyOptions>[]): PolicyLimit[] {
@@ -61,14 +62,11 @@ test('If one policy denies, no other policy of the request is counted.', async (
 test('A ban that an operator has set through the isolate refuses there, while the database is down.', async () => {
   const [limit] = limitsOf({})
   const banned = { remaining: 3, resetAfterMs: 0, nextAfterMs: 0, bannedForMs: 30_000 }
-  const database = {
-    ...failing(),
-    decide: async (requests: StoreRequest[]) => {
-      if (requests[0]!.mode !== 'ban') throw new StoreError('unreachable')
-      const state = { ...banned, allowed: false, retryAfterMs: 30_000 }
-      return { decidedAt: Date.now(), states: [[state]] }
-    },
-  }
+  const database = storeOf(async (requests) => {
+    if (requests[0]!.mode !== 'ban') throw new StoreError('unreachable')
+    const state = { ...banned, allowed: false, retryAfterMs: 30_000 }
+    return { decidedAt: Date.now(), states: [[state]] }
+  })
   const { store } = fallbackOver(database)
   await store.decide([{ mode: 'ban', banMs: 30_000, limits: [limit!] }])
   const { states } = await store.decide(take([limit!]), { fallback: true })
@@ -149,10 +147,9 @@ test('The isolate knows of its own refunds when the database fails.', async () =
   let isDown = false
   let now = Date.now()
   const database = createLocalStore(() => ++now)
-  const { store } = fallbackOver({
-    ...database,
-    decide: (...call) => (isDown ? failing().decide(...call) : database.decide(...call)),
-  })
+  const { store } = fallbackOver(
+    storeOf((...call) => (isDown ? failing().decide(...call) : database.decide(...call))),
+  )
   const [one] = limitsOf({ limit: 1 })
   const { decidedAt } = await store.decide(take([one!]), { fallback: true })
   await store.decide([{ mode: 'refund', limits: [one!], decidedAt }])

@@ -15,6 +15,7 @@ import {
   take,
   useSplitRedis,
 } from '../../../support/split-redis.ts'
+import { storeOf } from '../../../support/store-of.ts'
 
 const { newStore } = useSplitRedis()
 
@@ -90,13 +91,13 @@ describe('a database that does not answer', () => {
 
   test('A refund that fails is reported to onRefund.', async () => {
     let takes = 0
-    const { store, refunded, waitUntil, settled } = newStore([], (store) => ({
-      ...store,
-      decide: (...call) =>
+    const { store, refunded, waitUntil, settled } = newStore([], (store) =>
+      storeOf((...call) =>
         call[0][0]!.mode === 'refund'
           ? Promise.reject(new StoreError('timeout'))
           : store.decide(...call).finally(() => takes++),
-    }))
+      ),
+    )
     const [a, b] = [subjectAt('part-1'), subjectAt('part-2')]
     await store.decide([take(row(a), row(b, { cost: 4 }))], { waitUntil })
     await settled()
@@ -110,14 +111,12 @@ describe('databases that answer late', () => {
   /** A part that charges in time and replies after the deadline. */
   const lateAt =
     (late: string[], lateMode: StoreRequest['mode'] = 'take') =>
-    (store: Store, name: string) => ({
-      ...store,
-      async decide(...call: Parameters<Store['decide']>) {
+    (store: Store, name: string) =>
+      storeOf(async (...call) => {
         const reply = await store.decide(...call)
         if (!late.includes(name) || !call[0].some(({ mode }) => mode === lateMode)) return reply
         throw new Timeout(Promise.resolve(reply))
-      },
-    })
+      })
   const fallback = true
   /** Waits for the work in the background, and for the work that it starts. */
   const quiet = async (settled: () => Promise<unknown>) => {

@@ -1,15 +1,16 @@
 /** The times of refunds, after another part has refused a request. */
 import { expect, test } from 'vitest'
-import type { Store, StoreRequest, StoreState } from '../../../../src/core/connection/store.ts'
+import type { StoreRequest, StoreState } from '../../../../src/core/connection/store.ts'
 import { names, row, subjectAt, take } from '../../../support/split-redis.ts'
 import { splitOver } from '../../../support/split-store.ts'
+import { storeOf } from '../../../support/store-of.ts'
 
 test('A refund has the time at which its own limit was charged, if a part reports one.', async () => {
   const refunds: StoreRequest[] = []
   const state = { remaining: 1, retryAfterMs: null, resetAfterMs: 0, nextAfterMs: 0 }
   /** A part whose limits were charged at different times, as with leased units. */
-  const part = (allowed: boolean): Store => ({
-    async decide(list) {
+  const part = (allowed: boolean) =>
+    storeOf(async (list) => {
       refunds.push(...list.filter(({ mode }) => mode === 'refund'))
       const states = list.map(({ limits }) =>
         limits.map(
@@ -17,9 +18,7 @@ test('A refund has the time at which its own limit was charged, if a part report
         ),
       )
       return { decidedAt: 1_000, states }
-    },
-    decideEach: async () => [],
-  })
+    })
   const store = splitOver(names.map((name) => part(name !== 'part-3')))
   const background: Promise<unknown>[] = []
   const charged = [row(subjectAt('part-1')), row(subjectAt('part-1'))]

@@ -13,6 +13,7 @@ import {
   take,
   useSplitRedis,
 } from '../../../support/split-redis.ts'
+import { storeOf } from '../../../support/store-of.ts'
 
 const { newStore, httpOf } = useSplitRedis()
 
@@ -33,14 +34,13 @@ describe('a request to several parts', () => {
   test('A request of two parts makes concurrent calls to both databases.', async () => {
     let calls = 0
     const both = Promise.withResolvers<void>()
-    const { store } = newStore([], (store) => ({
-      ...store,
-      async decide(...call) {
+    const { store } = newStore([], (store) =>
+      storeOf(async (...call) => {
         if (++calls === 2) both.resolve()
         await both.promise // serial calls would never resolve it
         return store.decide(...call)
-      },
-    }))
+      }),
+    )
     const limits = [row(subjectAt('part-1')), row(subjectAt('part-3'))]
     const reply = await store.decide([take(...limits)])
     expect(left(reply)).toEqual([2, 2])
@@ -66,10 +66,9 @@ describe('a request to several parts', () => {
     const background: Promise<unknown>[] = []
     const waitUntil = (promise: Promise<unknown>) => void background.push(promise)
     const answer = Promise.withResolvers<void>()
-    const { store } = newStore([], (store) => ({
-      ...store,
-      decide: (...call) => store.decide(...call).finally(() => answer.promise),
-    }))
+    const { store } = newStore([], (store) =>
+      storeOf((...call) => store.decide(...call).finally(() => answer.promise)),
+    )
     const [a, b] = [subjectAt('part-1'), subjectAt('part-2')]
     void store.decide([take(row(a), row(b, { cost: 4 }))], { waitUntil })
     // The isolate runs only until the promises passed to `waitUntil` settle.
@@ -104,10 +103,9 @@ describe('a request to several parts', () => {
   test('Each part refunds by its own clock, however much the clocks differ.', async () => {
     const start = Date.now()
     const clocks: Record<string, number> = { 'part-1': start + 60_000, 'part-2': start - 60_000 }
-    const { store, waitUntil, settled } = newStore([], (store, name) => ({
-      ...store,
-      decide: (list, options) => store.decide(list, { ...options, now: clocks[name]! }),
-    }))
+    const { store, waitUntil, settled } = newStore([], (store, name) =>
+      storeOf((list, options) => store.decide(list, { ...options, now: clocks[name]! })),
+    )
     const [a, b] = [subjectAt('part-1'), subjectAt('part-2')]
     const { decidedAt: now, states } = await store.decide([take(row(a), row(b))])
     expect(now).toBe(start - 60_000)
