@@ -84,7 +84,9 @@ describe('leased units', () => {
       return (await isolate) as StoreReply
     }
     expect((await refused(world.isolates[0]!.decide(list, { now: world.now }))).leased).toBe(true)
-    const [each] = (await refused(world.isolates[0]!.decideEach([list]))) as never as StoreReply[]
+    const [each] = (await refused(
+      world.isolates[0]!.decideEach([list, list]),
+    )) as never as StoreReply[]
     expect(each!.leased).toBe(true)
   })
 })
