@@ -24,7 +24,7 @@ import {
   WRANGLER,
 } from './templates.ts'
 import { type Existing, existingWorker } from './worker.ts'
-import { type Files, textOf, writeAll } from './write.ts'
+import { type Files, textOf, withEndsOf, writeAll } from './write.ts'
 
 const usage = (
   title: string,
@@ -176,14 +176,15 @@ async function planOf(
   const existing: string[] = []
   for (const [name, text] of Object.entries(wanted)) {
     const before = await textOf(join(folder, name))
-    if (before === text) continue
+    const after = withEndsOf(before ?? manifest, text)
+    if (before === after) continue
     if (before !== undefined) existing.push(name)
-    files[name] = text
+    files[name] = after
   }
   if (merged.text !== manifest) files['package.json'] = merged.text
   const ignore = (await textOf(join(folder, '.gitignore'))) ?? ''
   const more = withIgnored(ignore)
-  if (more !== ignore) files['.gitignore'] = more
+  if (more !== ignore) files['.gitignore'] = withEndsOf(ignore || manifest, more)
   const { kept, prefixed, added } = merged
   const { scripts = {} } = additions
   return { files, existing, kept, prefixed, added, scripts, missing, steps, needs: !app, builds }

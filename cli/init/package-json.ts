@@ -1,4 +1,5 @@
 import manifest from '../../package.json' with { type: 'json' }
+import { withEndsOf } from './write.ts'
 
 /** A package.json with its formatting. */
 export type Fields = Record<string, unknown> & {
@@ -106,7 +107,6 @@ function withPackages(fields: Fields, group: string, packages: Record<string, st
 /** Writes JSON with the indentation, line ends and final newline of a text. */
 function written(value: object, like: string): string {
   const [, indent = '  '] = /^\{\r?\n([ \t]+)/.exec(like.trimStart()) ?? []
-  const end = /(\r?\n)?$/.exec(like)![0]
-  const text = JSON.stringify(value, null, indent) + end.replace('\r', '')
-  return like.includes('\r\n') ? text.replaceAll('\n', '\r\n') : text
+  const text = JSON.stringify(value, null, indent)
+  return withEndsOf(like, like.endsWith('\n') ? `${text}\n` : text)
 }

@@ -4,6 +4,10 @@ import { dirname, join } from 'node:path'
 /** The texts of files by their paths relative to a folder. */
 export type Files = Record<string, string>
 
+/** A text with the line ends of another. */
+export const withEndsOf = (like: string, text: string): string =>
+  like.includes('\r\n') ? text.replace(/\r?\n/g, '\r\n') : text
+
 /**
  * The text of a file; `undefined` if it does not exist.
  * @throws Error with the path if it cannot be read

@@ -1,6 +1,7 @@
 /** Parses limits to a configuration in normal form, with the parts of its schema that need no request. */
 import * as v from 'valibot'
 import { ConfigError, type ConfigProblem } from '../core/base/errors.ts'
+import { show } from '../core/base/show.ts'
 import type { FeatureFields } from '../core/config/feature.ts'
 import type { ConfigOptions, PolicyOptions } from '../core/config/options.ts'
 import { type OwnedFields, opaque, owners } from '../core/config/owners.ts'
@@ -9,12 +10,13 @@ import { checked } from '../core/config/schema/checked.ts'
 import { checkCounting } from '../core/config/schema/config-checks.ts'
 import { checkCalendar, checkQuota } from '../core/config/schema/policy-checks.ts'
 import { settingFields } from '../core/config/schema/settings.ts'
-import { name, type Output, object, oneOf, units, whole } from '../core/config/schema/shapes.ts'
+import { isObject, name, object, oneOf, units, whole } from '../core/config/schema/shapes.ts'
 import { normalTerms, termFields } from '../core/config/schema/terms.ts'
 
 const { limits: _, ...ownersOfTerms } = owners
 
-const limitFields = () => ({
+const namedFields = () => ({
+  name,
   limit: units,
   ...termFields(),
   cost: v.optional(whole(0), 1),
@@ -44,14 +46,12 @@ export interface LimitTerms
   cost?: number
 }
 
-const namedFields = () => ({ name, ...limitFields() })
-
 const limit = v.pipe(
   object(namedFields, (input, problem) => {
     checkQuota(input, problem)
     checkCalendar(input, problem)
   }),
-  v.transform((options: Output<ReturnType<typeof namedFields>>) => {
+  v.transform((options) => {
     const { window, deadline, timeZone, cost, ...rest } = options
     return {
       ...rest,
@@ -113,6 +113,11 @@ export function parseLimits(
   features: readonly FeatureFields[],
   prefix = '',
 ): Config {
+  const { limits, policies: inner = limits } = Object(terms)
+  if (!isObject(terms) || (inner && Object.values(inner).every(isObject))) {
+    const expected = "the terms by name, such as { invites: { limit: 20, window: '1d' } }"
+    throw new ConfigError([{ path: 'limits', expected, got: show(terms) }])
+  }
   const names = Object.keys(terms)
   const policies = names.map((name) => ({ ...terms[name], name }))
   const schema = object(limitsFields, (valid, problem, all) => {
@@ -128,8 +133,7 @@ export function parseLimits(
       deadlineMs: policy.deadlineMs ?? deadline,
     })),
     deadlineMs: deadline,
-    ...{ allow: [], deny: [], apiKeys: {}, accept: [] },
-    caseSensitivePaths: false,
+    ...{ allow: [], deny: [], apiKeys: {}, accept: [], caseSensitivePaths: false },
   } as unknown as Config
 }
 

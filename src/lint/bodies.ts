@@ -16,7 +16,7 @@ export const unreadableBody: PolicyRule = (policy, at) => {
     code: 'unreadable-body',
     path: at,
     message: `"${name}" charges ${cost.otherwise} for a body that cannot be read, whatever it contains: a batch of too many calls costs as much as one.`,
-    hint: "Set cost.max, such as cost: { max: 100 }. Or refuse such a body: onMissingKey: 'refuse', with a part body:… in the key.",
+    hint: "Set cost.max, such as cost: { max: 100 }. Or refuse such a body: onMissingKey: 'refuse', with a part body:… in key or distinct.",
   }
 }
 

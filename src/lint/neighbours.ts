@@ -35,7 +35,8 @@ const inPolicy = hints({
 })
 
 const inConfig = hints({
-  'policy rules limits': 'Write policies: a list of policies',
+  'policy rules': 'Write policies: a list of policies',
+  limits: 'Write policies: a list. Only limits() of sluice/limits takes limits, without policies',
   'limit max window windowMs points duration':
     "Write policies: [{ name: 'per-ip', limit: 100, window: '1m' }]",
   keyGenerator: "Write key: 'ip' in a policy, another key part, or in an app a function",

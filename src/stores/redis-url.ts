@@ -45,7 +45,7 @@ function checked(written: string): string {
   return url.href
 }
 
-const databaseIn = ({ pathname, searchParams }: URL) => searchParams.get('db') ?? pathname.slice(1)
+const databaseIn = ({ pathname, searchParams }: URL) => searchParams.get('db') || pathname.slice(1)
 
 /** What is wrong with a URL, without its password. */
 function problemIn(written: string): Omit<ConfigProblem, 'path'> | undefined {
@@ -60,13 +60,12 @@ function problemIn(written: string): Omit<ConfigProblem, 'path'> | undefined {
     }
   }
   const other = [...url.searchParams.keys()].find((name) => name !== 'db')
-  return other === undefined
-    ? undefined
-    : {
-        expected: 'no parameter but db',
-        got: show(other),
-        hint: "A client takes all options: write store: redis(client), with redis from 'sluice/redis'.",
-      }
+  if (other === undefined) return
+  return {
+    expected: 'no parameter but db',
+    got: show(other),
+    hint: "A client takes all options: write store: redis(client), with redis from 'sluice/redis'.",
+  }
 }
 
 /** Without it, a special character ends the password: the rest is in another part of the URL, with the host. */

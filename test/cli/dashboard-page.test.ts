@@ -613,7 +613,12 @@ describe('the status on top of the page', () => {
   })
 
   test.each([
-    ['local', 'unauthorized', 'warning', /^Counting locally since .* the store refuses the token$/],
+    [
+      'local',
+      'unauthorized',
+      'warning',
+      /^Counting locally since .* the store refuses the token or the password$/,
+    ],
     ['allow', 'unreachable', 'bad', /^Not limiting since .* the connection to the store fails$/],
     ['deny', 'redis-error', 'bad', /^Refusing since .* calls to the store fail \(redis-error\)$/],
   ])(

@@ -573,6 +573,16 @@ export default app
     expect(text).toBe('/dist\nnode_modules\n.env*\n.dev.vars\n.wrangler/\n')
   })
 
+  test('The files have the line ends of the project.', async () => {
+    await project.write('package.json', MANIFEST.replaceAll('\n', '\r\n'))
+    await project.write('.gitignore', 'dist\r\n')
+    expect((await init()).code).toBe(0)
+    const { 'sluice.built.ts': _, ...written } = await files()
+    expect(Object.keys(written)).toHaveLength(FILES.length - 1)
+    for (const text of Object.values(written)) expect(text).not.toMatch(/(?<!\r)\n/)
+    expect((await init()).stderr).not.toContain('wrangler.jsonc')
+  })
+
   test('init installs the missing packages, and reports an installation that fails.', async () => {
     // A package manager that records its arguments.
     const bin = join(project.folder, 'bin')

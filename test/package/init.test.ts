@@ -16,7 +16,7 @@ test('A project that sluice init writes passes its check, compiles, and its test
 import { rateLimiter } from 'sluice'
 import { startSluice } from 'sluice/testing'
 import { afterAll, test } from 'vitest'
-import { expectOneRefusal } from './eleven'
+import { expectOneRefusal } from './eleven.ts'
 
 const app = new Hono()
 app.use(

@@ -28,8 +28,8 @@ const failures: Partial<Record<NonNullable<Health['failure']>, [why: string, ste
     `Look in the console of the database whether it is up. ${CHECK_OUTBOUND}`,
   ],
   unauthorized: [
-    'the store refuses the token',
-    'Set UPSTASH_REDIS_REST_TOKEN to the token of the database, which may have been rotated, and deploy.',
+    'the store refuses the token or the password',
+    'Set UPSTASH_REDIS_REST_TOKEN to the token of the database, or REDIS_URL with its password. It may have been rotated. Then deploy.',
   ],
   'over-quota': [
     'the database is over its quota or budget',

@@ -33,7 +33,7 @@ export class ConfigError extends Error {
  * - `not-configured`: the URL or the token is missing, or the URL is invalid.
  * - `timeout`: no answer within the deadline. The call may have been charged.
  * - `unreachable`: the connection failed. The call may have been charged.
- * - `unauthorized`: the database refuses the token, or the token may not run scripts.
+ * - `unauthorized`: the database refuses the token or the password, or the user may not run scripts.
  * - `over-quota`: the database refuses commands because its plan or budget is exhausted.
  * - `database-full`: the database refuses writes because its storage or memory is full.
  * - `bad-reply`: the response is not from the Upstash REST API, or not a reply of the script.
@@ -60,7 +60,7 @@ const meanings: Record<StoreErrorCode, string> = {
     'set UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN to the URL and token of a database',
   timeout: 'no answer within the deadline',
   unreachable: 'the connection failed',
-  unauthorized: 'the token was refused',
+  unauthorized: 'the token or the password was refused',
   'over-quota': 'the database is over its quota or budget',
   'database-full': 'the database is full',
   'bad-reply': 'the response is not a reply of the script',

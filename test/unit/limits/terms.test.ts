@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { ConfigError } from '../../../src/core/base/errors.ts'
 import { parseConfig } from '../../../src/core/config/parse.ts'
 import { defaultFields } from '../../../src/features/defaults.ts'
-import { type LimitTerms, limits } from '../../../src/limits/limits.ts'
+import { type LimitTerms, limits, parseLimitsConfig } from '../../../src/limits/limits.ts'
 import { parseLimits } from '../../../src/limits/terms.ts'
 
 /** Mostly valid values. */
@@ -101,4 +101,24 @@ describe('A problem has its path in the terms:', () => {
   ])('%s.', (_, terms, options, message) => {
     expect(() => limits(terms as Record<string, LimitTerms>, options as never)).toThrow(message)
   })
+})
+
+const calls = { limit: 1, window: '1h' } as const
+const byName =
+  "limits: expected the terms by name, such as { invites: { limit: 20, window: '1d' } }"
+
+test.each([
+  ['a list of policies', [{ name: 'calls', ...calls }]],
+  ['an object with policies', { policies: [{ name: 'calls', ...calls }] }],
+  ['an object with policies by name', { policies: { calls } }],
+  ['an object with limits', { limits: { calls } }],
+  ['nothing', undefined],
+])('%s is not the terms of limits, here and in a configuration of limits.', (_, terms) => {
+  expect(() => limits(terms as never)).toThrow(byName)
+  expect(() => parseLimitsConfig({ limits: terms } as never)).toThrow(byName)
+})
+
+test.each(['policies', 'limits'])('A limit may have the name %s.', (name) => {
+  expect(parseLimits({ [name]: calls }, {}, []).policies).toMatchObject([{ name }])
+  expect(() => limits({ [name]: { window: '1h' } } as never)).toThrow(`${name}.limit: expected`)
 })

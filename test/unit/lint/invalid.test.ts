@@ -87,6 +87,7 @@ test.each<[object, string, string | RegExp]>([
   [one({ path: '/a' } as never), 'policies[0].path', "Write match: { path: '/api/*' }."],
   [one({ standardHeaders: true } as never), 'policies[0].standardHeaders', /^Write headers: /],
   [one({}, { policy: [] } as never), 'policy', 'Write policies: a list of policies.'],
+  [one({}, { limits: {} } as never), 'limits', /^Write policies: a list\. Only limits\(\) /],
   [
     one({}, { standardHeaders: 'draft-8' } as never),
     'standardHeaders',
