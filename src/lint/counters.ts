@@ -28,14 +28,8 @@ export const sharedCounters =
     }
   }
 
-interface Difference {
-  field: string
-  here: string
-  there: string
-}
-
 /** The first field with state in common whose values differ in two policies with the same name and key. */
-function differenceOf(one: Policy, other: Policy): Difference | undefined {
+function differenceOf(one: Policy, other: Policy) {
   const terms: [field: string, here: unknown, there: unknown][] = []
   if (one.tag === other.tag) {
     terms.push(

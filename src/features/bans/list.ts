@@ -1,8 +1,7 @@
 /** The list of bans: a sorted set for each policy. lua/ban_list.lua is the contract. */
 import { StoreError } from '../../core/base/errors.ts'
 import { recordOf } from '../../core/connection/upstash/script.ts'
-import { refusal, toStoreError } from '../../core/connection/upstash/transport.ts'
-import { senderOf } from '../../core/connection/upstash/upstash.ts'
+import { createCommander } from '../../core/connection/upstash/upstash.ts'
 import type { WatchedDatabase } from '../../core/decide/engine.ts'
 import { banListScript } from './script-text.ts'
 
@@ -73,27 +72,14 @@ export async function readBans(
 }
 
 /** Runs the script. Bans are rare, so each call carries it. @throws {StoreError} */
-async function run(
+function run(
   database: WatchedDatabase,
   { tag, namespace }: BanSet,
   args: string[],
   commands: number,
   isOperators = false,
 ): Promise<unknown> {
-  const send = senderOf(database)
-  if (!send) throw new StoreError('not-configured')
   const key = `${recordOf(tag, namespace)}:bans`
-  const observed = database.observer?.begin([], isOperators)
-  try {
-    const call = ['eval', banListScript, 1, key, ...args]
-    const [answer] = await send([call], AbortSignal.timeout(DEADLINE_MS), DEADLINE_MS)
-    if (answer instanceof StoreError) throw answer
-    if ('error' in answer!) throw refusal(answer.error)
-    observed?.end([], commands)
-    return answer!.result
-  } catch (error) {
-    const failure = toStoreError(error)
-    observed?.end([failure], 0)
-    throw failure
-  }
+  const send = createCommander({ ...database, deadlineMs: DEADLINE_MS })
+  return send(['eval', banListScript, 1, key, ...args], commands, isOperators)
 }

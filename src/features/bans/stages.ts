@@ -3,7 +3,7 @@ import { check, isName, isWhole } from '../../core/connection/upstash/arguments.
 import type { ScriptPart } from '../../core/connection/upstash/part.ts'
 import { penalty as text } from '../../core/connection/upstash/script-text.ts'
 import type { Feature } from '../../core/feature.ts'
-import { listedBy, listsBans, withBanList } from './watch.ts'
+import { listsBans, withBanList } from './watch.ts'
 
 /** The rest of a ban, ms. */
 const BAN = /^!(\d{1,16})$/
@@ -35,11 +35,10 @@ export const penalties: ScriptPart = {
 
 export const compile: Feature['compile'] = ({ config, log }) => {
   if (!isUsed(config, ({ penalty }) => penalty)) return {}
-  const options = { isListed: listedBy(config), namespace: config.namespace, log }
   return {
     lua: [penalties],
     ...(listsBans(config) && {
-      watch: (inner, database) => withBanList(inner, database, options),
+      watch: (inner, database) => withBanList(inner, database, config, log),
     }),
   }
 }

@@ -35,12 +35,6 @@ const MAX_KNOWN = 5_000
 const isOperation = ({ mode }: StoreRequest) =>
   mode === 'ban' || mode === 'unban' || mode === 'reset'
 
-interface WatchOptions {
-  isListed: (penalty: Penalty) => boolean
-  namespace: string | undefined
-  log: Log
-}
-
 /**
  * A store that lists the bans in its replies. No decision waits for the list, and a failed change alters none: the next isolate that refuses
  * the subject lists it.
@@ -48,8 +42,10 @@ interface WatchOptions {
 export function withBanList(
   store: Store,
   database: WatchedDatabase,
-  { isListed, namespace, log }: WatchOptions,
+  config: Pick<Config, 'policies' | 'namespace'>,
+  log: Log,
 ): Store {
+  const isListed = listedBy(config)
   /** The ends of the bans that this isolate has listed, by tag and subject. */
   const known = new Recent<number>(MAX_KNOWN)
   const nameOf = (tag: string, subject: string) => `${tag} ${subject}`
@@ -78,7 +74,7 @@ export function withBanList(
   /** Changes the list. Only operators wait for it, so that they read what they have done. */
   async function list(requests: StoreRequest[], reply: StoreReply, { waitUntil }: StoreOptions) {
     const changing = [...changesAfter(requests, reply)].map(async ([tag, bans]) => {
-      const set = { tag, namespace }
+      const set = { tag, namespace: config.namespace }
       try {
         await editBans(database, set, 'change', bans, reply.decidedAt)
       } catch (error) {

@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import type { Soon } from '../../core/base/when-known.ts'
 import { parsedOptions } from '../../core/config/schema/checked.ts'
 import type { BodyPart } from '../../core/config/schema/key.ts'
-import { duration, type Input, type Named, named, object } from '../../core/config/schema/shapes.ts'
+import { duration, type Input, type Named, object } from '../../core/config/schema/shapes.ts'
 import type { Feature } from '../../core/feature.ts'
 import type { Met, Unmet } from '../../core/program/match.ts'
 import type { PartSource } from '../../core/program/source.ts'
@@ -57,8 +57,6 @@ const fields = () => ({
 /** Options of `bodies`. */
 export interface BodiesOptions extends Input<ReturnType<typeof fields>>, Named {}
 
-const schema = named<BodiesOptions>()(object(fields))
-
 /** Most messages of one body that are read. More are charged as unreadable ones. */
 const MAX_MESSAGES = 100
 
@@ -86,7 +84,11 @@ const bodySource: PartSource = {
  * })
  */
 export function bodies(options: BodiesOptions = {}): Feature {
-  const { graphql, max: maxBytes, timeout: timeoutMs } = parsedOptions(schema, options, 'bodies')
+  const {
+    graphql,
+    max: maxBytes,
+    timeout: timeoutMs,
+  } = parsedOptions(object(fields), options, 'bodies')
   const message = (value: unknown, view: RequestView) => {
     const urlQuery = (name: string) => queryValues(view, name).filter((one) => one !== undefined)
     return messageOf(value, graphql, view.omitted?.includes('query') ? undefined : urlQuery)

@@ -1,31 +1,25 @@
 import { checkEntries } from '../../core/config/check-entries.ts'
 import { checkPolicies, type FeatureFields } from '../../core/config/feature.ts'
 import type { Policy } from '../../core/config/parse.ts'
-import type { AddProblem } from '../../core/config/schema/shapes.ts'
 
 export const declaration: FeatureFields = {
   name: 'distinct',
   check(config, problem) {
     checkEntries(config, 'distinct', problem)
-    checkPolicies(config, problem, checkPolicy)
+    checkPolicies(config, problem, ({ algorithm, distinct, key, cost, lease }, report) => {
+      if (!distinct) return
+      if (algorithm && algorithm !== 'distinct')
+        report(['algorithm'], 'no value (distinct counts each value from its last use)')
+      const part = JSON.stringify(distinct)
+      if (key?.some((one) => JSON.stringify(one) === part))
+        report(
+          ['distinct'],
+          'a part that key does not have (each value would have a quota of its own)',
+        )
+      if (cost && costs(cost)) report(['cost'], 'no value (each different value costs 1)')
+      if (lease) report(['lease'], 'no value (an isolate does not know which values count)')
+    })
   },
-}
-
-function checkPolicy(
-  { algorithm, distinct, key, cost, lease }: Partial<Policy>,
-  problem: AddProblem,
-) {
-  if (!distinct) return
-  if (algorithm && algorithm !== 'distinct')
-    problem(['algorithm'], 'no value (distinct counts each value from its last use)')
-  const part = JSON.stringify(distinct)
-  if (key?.some((one) => JSON.stringify(one) === part))
-    problem(
-      ['distinct'],
-      'a part that key does not have (each value would have a quota of its own)',
-    )
-  if (cost && costs(cost)) problem(['cost'], 'no value (each different value costs 1)')
-  if (lease) problem(['lease'], 'no value (an isolate does not know which values count)')
 }
 
 /** True if a request may cost anything but 1. */

@@ -1,6 +1,5 @@
 /** `sluice/graphql`: the cost of GraphQL documents. Needs the package `graphql`. */
 import {
-  type DefinitionNode,
   type DocumentNode,
   type FieldNode,
   type FragmentDefinitionNode,
@@ -11,14 +10,7 @@ import {
 } from 'graphql'
 import * as v from 'valibot'
 import { parsedOptions } from '../../core/config/schema/checked.ts'
-import {
-  type Input,
-  list,
-  type Named,
-  named,
-  object,
-  whole,
-} from '../../core/config/schema/shapes.ts'
+import { type Input, list, type Named, object, whole } from '../../core/config/schema/shapes.ts'
 import { memberOf, parseStrict } from '../bodies/json.ts'
 import type { GraphqlCost } from '../bodies/message.ts'
 
@@ -44,7 +36,7 @@ const fields = () => ({
 
 /** Options of `graphqlCost`. */
 export interface GraphqlCostOptions extends Input<ReturnType<typeof fields>>, Named {}
-const schema = named<GraphqlCostOptions>()(object(fields))
+const schema = object(fields)
 
 /** Longest document, in tokens of GraphQL. */
 const MAX_TOKENS = 10_000
@@ -102,8 +94,9 @@ function documentCost(
 
   /** The sizes by the defaults of variables. If operations differ, the largest counts. */
   const defaults = new Map<string, number>()
-  for (const one of definitions) {
-    for (const { variable, defaultValue } of variablesOf(one)) {
+  const operations = definitions.filter((one) => one.kind === 'OperationDefinition')
+  for (const { variableDefinitions = [] } of operations) {
+    for (const { variable, defaultValue } of variableDefinitions) {
       const { value: name } = variable.name
       const isInt = defaultValue?.kind === 'IntValue'
       if (!isInt && defaultValue?.kind !== 'StringValue' && defaultValue?.kind !== 'FloatValue')
@@ -168,13 +161,8 @@ function documentCost(
     return given === undefined ? (defaults.get(value.name.value) ?? listSize) : sizeIn(given)
   }
 
-  const costs = definitions.flatMap((one) =>
-    one.kind === 'OperationDefinition' ? [partOf(one.selectionSet, 1)?.cost] : [],
-  )
+  const costs = operations.map((one) => partOf(one.selectionSet, 1)?.cost)
   if (costs.length === 0 || costs.includes(undefined)) return undefined
   const cost = Math.max(...(costs as number[]))
   return Number.isFinite(cost) ? cost : undefined
 }
-
-const variablesOf = (definition: DefinitionNode) =>
-  (definition.kind === 'OperationDefinition' && definition.variableDefinitions) || []

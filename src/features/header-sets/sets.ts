@@ -95,19 +95,16 @@ export const sets = {
 
 const resets = { epoch: fullAt, delta: untilFull, iso: fullAtIso }
 
-const prefixed = (prefix: string, reset: keyof typeof resets): FieldSet =>
-  fieldSet(
+export function headerSet(
+  written: keyof typeof sets | { prefix: string; reset: keyof typeof resets },
+): FieldSet {
+  if (typeof written === 'string') return sets[written]
+  const { prefix, reset } = written
+  const remainingName = `${prefix}Remaining`
+  return fieldSet(
     leastLeft,
-    {
-      [`${prefix}Limit`]: limit,
-      [`${prefix}Remaining`]: remaining,
-      [`${prefix}Reset`]: resets[reset],
-    },
-    (headers) => leastIn(headers, `${prefix}Remaining`),
+    { [`${prefix}Limit`]: limit, [remainingName]: remaining, [`${prefix}Reset`]: resets[reset] },
+    (headers) => leastIn(headers, remainingName),
     /rate-?limit-$/i.test(prefix) ? [`${prefix}Used`, `${prefix}Resource`] : [],
   )
-
-export const headerSet = (
-  written: keyof typeof sets | { prefix: string; reset: keyof typeof resets },
-): FieldSet =>
-  typeof written === 'string' ? sets[written] : prefixed(written.prefix, written.reset)
+}

@@ -8,7 +8,6 @@ import {
   duration,
   type Input,
   type Named,
-  named,
   object,
   pattern,
   whole,
@@ -37,8 +36,6 @@ const fields = () => ({
 /** Options of `quota`. */
 export interface QuotaOptions extends Input<ReturnType<typeof fields>>, Named {}
 
-const schema = named<QuotaOptions>()(object(fields))
-
 /** One quota of a caller. Waits are in ms. */
 export interface CallerQuota
   extends Pick<
@@ -64,7 +61,7 @@ export interface CallerQuotas {
  * rateLimiter({ policies: [{ name: 'per-key', limit: 1000, window: '1d', key: 'api-key' }], use: [quota()] })
  */
 export function quota(options: QuotaOptions = {}): Feature {
-  const { path: endpoint, ...terms } = parsedOptions(schema, options, 'quota')
+  const { path: endpoint, ...terms } = parsedOptions(object(fields), options, 'quota')
   /** The limit on the endpoint itself. Its deadline is that of the configuration. */
   const limit = v.parse(policySchema, { name: 'sluice-quota', ...terms })
   /** By configuration: a live document replaces it. */

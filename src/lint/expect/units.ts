@@ -21,11 +21,7 @@ type CountedQuota = Pick<Policy, 'algorithm' | 'limit' | 'burst' | 'windowMs' | 
 export function mostUnits(terms: CountedQuota, inMs: number): number {
   const { algorithm, calendar } = terms
   if (algorithm === 'concurrency' || algorithm === 'distinct') return Number.POSITIVE_INFINITY
-  const [limit, burst, length] = [terms.limit, terms.burst, inMs].map(BigInt) as [
-    bigint,
-    bigint,
-    bigint,
-  ]
+  const [limit, burst, length] = [BigInt(terms.limit), BigInt(terms.burst), BigInt(inMs)]
   const window = BigInt(calendar ? shortestMs(calendar) : terms.windowMs)
   switch (algorithm) {
     // A window may end with the first millisecond of the interval, and the next one opens at once.

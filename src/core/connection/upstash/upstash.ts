@@ -211,32 +211,39 @@ const hasChargedNothing = (reply: object) =>
   /^(WRONGTYPE$|ERR sluice: (call|request|idempotency: unexpected|key)\b)/.test(String(reply.cause))
 
 /**
- * Reads the text of a key; null if the key does not exist. The deadline defaults to 5000 ms: do not make a client's request wait for it.
- * @throws {StoreError}
+ * Makes a function that sends one command. The deadline defaults to 5000 ms: do not make a client's request wait for it. The function throws
+ * a `StoreError`. Its parameter `billed` is the number of commands that Upstash bills.
  */
-export function createUpstashReader({
+export function createCommander({
   deadlineMs = 5000,
   observer,
   ...database
-}: UpstashDatabase & Pick<UpstashOptions, 'deadlineMs' | 'observer'>): (
-  key: string,
-) => Promise<string | null> {
+}: UpstashDatabase & Pick<UpstashOptions, 'deadlineMs' | 'observer'>) {
   const send = senderOf(database)
-  return async (key) => {
+  return async (command: Command, billed: number, isOperators = false): Promise<unknown> => {
     if (!send) throw new StoreError('not-configured', database.problem)
-    const observed = observer?.begin([])
+    const observed = observer?.begin([], isOperators)
     const deadline = AbortSignal.timeout(deadlineMs)
     const late = whenAborted(deadline).then(() => Promise.reject(new StoreError('timeout')))
-    const sending = Promise.race([send([['get', key]], deadline, deadlineMs), late])
-    const [answer] = await sending.catch((error) => {
+    try {
+      const [answer] = await Promise.race([send([command], deadline, deadlineMs), late])
+      if (answer instanceof StoreError) throw answer
+      if ('error' in answer!) throw refusal(answer.error)
+      observed?.end([], billed)
+      return answer!.result
+    } catch (error) {
       const failure = toStoreError(error)
       observed?.end([failure], 0)
       throw failure
-    })
-    observed?.end([], 1)
-    if (answer instanceof StoreError) throw answer
-    if ('error' in answer!) throw new StoreError('redis-error')
-    const { result } = answer!
+    }
+  }
+}
+
+/** Reads the text of a key; null if the key does not exist. */
+export function createUpstashReader(options: Parameters<typeof createCommander>[0]) {
+  const run = createCommander(options)
+  return async (key: string): Promise<string | null> => {
+    const result = await run(['get', key], 1)
     if (result !== null && typeof result !== 'string') throw new StoreError('bad-reply')
     return result
   }
