@@ -24,7 +24,6 @@ export const defaultFields: readonly FeatureFields[] = [
 
 const compiles: Record<string, Feature['compile']> = stages
 
-/** These features, and the parts of the core. */
 export const defaults = (): Feature[] => [
   ...defaultFields.map((one) => ({ ...one, compile: compiles[one.name] ?? (() => ({})) })),
   ...coreParts(),

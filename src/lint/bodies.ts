@@ -48,7 +48,6 @@ export const bodyWithoutOrigin: ConfigRule = ({ config }) =>
 
 const SMALL_CHUNK = 20
 
-/** Finds a stream that needs a call to Redis for every few events. */
 export const smallChunk: PolicyRule = ({ name, cost: { usage, cut, otherwise } }, at) => {
   if (!usage || !cut || otherwise >= SMALL_CHUNK) return []
   return {

@@ -24,7 +24,6 @@ export const neverApplies: PolicyRule = ({ name, match }, at, { config }) => {
   }
 }
 
-/** Finds a policy that cannot refuse, because another policy refuses its requests first. */
 export const neverRefuses: PolicyRule = (policy, at, { config }) => {
   if (!isPlain(policy)) return []
   const { policies } = config

@@ -14,7 +14,6 @@ import {
 const ruleMatchesAll = ({ cost, match }: Policy) =>
   cost.rules.some(({ condition }) => covers(condition, match))
 
-/** Finds a cost above the quota. A request with this cost is always refused. */
 export const costNeverFits: PolicyRule = (policy, at, facts) => {
   const { name, cost } = policy
   const written = writtenOf(policy, facts)

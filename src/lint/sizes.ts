@@ -27,7 +27,6 @@ export const waitsOfCalls: ConfigRule = ({ config: { policies } }) =>
       : [],
   )
 
-/** Finds a lease of more units than the quota has. */
 export const largeLease: PolicyRule = (policy, at) => {
   const { name, lease, algorithm, burst } = policy
   const largest = Math.max(largestLimit(policy), algorithm === 'token-bucket' ? burst : 0)

@@ -26,7 +26,6 @@ const MIN_SECRET = 16 // characters, like the tokens of the decision API
 /** The headers and query parameters of a condition. A client chooses them. */
 const chosenIn = ({ header = [], query = [] }: Condition) => [...header, ...query]
 
-/** Their names, for messages. */
 const namesIn = (condition: Condition): string =>
   chosenIn(condition)
     .map(({ name }) => name)
@@ -134,7 +133,6 @@ export const spoofableKey: PolicyRule = (policy, at, { config }) => {
     )
 }
 
-/** Finds policies that a client evades with a header or a parameter that it invents. */
 export const spoofableMatch: PolicyRule = ({ name, match, cost }, at) => {
   const isInvented = (condition: Condition) =>
     isGuessable(condition) && !isBeyondClient(condition) && !isPreflight(condition)
@@ -174,7 +172,6 @@ const namesLogin = (path: string) => {
   )
 }
 
-/** Finds a limit on login attempts that does not apply while Redis is unavailable. */
 export const loginFailsOpen: PolicyRule = (policy, at, { config }) => {
   const { name, match, mode, onStoreError } = policy
   const loginPath = match.path?.find(namesLogin)

@@ -1,5 +1,4 @@
 /** `GET /_sluice/v1/policies/{name}/bans`: the keys of a policy that are banned now. */
-
 import { policyIn } from '../../api/call.ts'
 import { conflict, noBans, unprocessable } from '../../api/problems.ts'
 import { StoreError } from '../../core/base/errors.ts'
@@ -82,7 +81,6 @@ export const bansEndpoint: Endpoint = {
   answer: listBans,
 }
 
-/** The place before the first ban. */
 const FIRST: ListedBan = { end: Number.POSITIVE_INFINITY, subject: '' }
 
 function cursorOf(text: string): ListedBan | undefined {

@@ -5,7 +5,6 @@ import { penalty as text } from '../../core/connection/upstash/script-text.ts'
 import type { Feature } from '../../core/feature.ts'
 import { listsBans, withBanList } from './watch.ts'
 
-/** The rest of a ban, ms. */
 const BAN = /^!(\d{1,16})$/
 
 /** Penalties: each follows its limit, and the rests of the bans follow the states. */

@@ -50,7 +50,6 @@ export function withBanList(
   const known = new Recent<number>(MAX_KNOWN)
   const nameOf = (tag: string, subject: string) => `${tag} ${subject}`
 
-  /** The changes after a reply, by the tag of their penalty. */
   function changesAfter(requests: StoreRequest[], { decidedAt, states }: StoreReply) {
     const changes = new Map<string, ListedBan[]>()
     requests.forEach(({ mode, limits }, at) => {

@@ -50,10 +50,8 @@ function pathsIn(parsed: unknown): string[] {
     .concat(Object.values(rest).flatMap(pathsIn))
 }
 
-/** A path of names, separated by dots. */
 const PATH = /^(?!\$\.)[\w$-]+(\.[\w$-]+)*$/
 
-/** Reports settings of `cost.usage` that do not work together. */
 function checkUsage(
   { usage, response, max, otherwise }: Policy['cost'],
   { algorithm, lease }: Partial<Policy>,

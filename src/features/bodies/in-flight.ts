@@ -19,7 +19,6 @@ function hasRoom(bytes: number): boolean {
   return held <= bytes
 }
 
-/** A body that this isolate is reading. */
 export class BodyInFlight {
   size = 0
   readonly #startedAt = Date.now()

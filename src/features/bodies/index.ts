@@ -63,7 +63,6 @@ const MAX_MESSAGES = 100
 /** Most keys of one request in addition to those of one quota for each policy. */
 const MAX_MORE_KEYS = 64
 
-/** A value of the body as a part of a key. */
 const bodySource: PartSource = {
   compile:
     (part: BodyPart, { unreadable }) =>
@@ -84,18 +83,14 @@ const bodySource: PartSource = {
  * })
  */
 export function bodies(options: BodiesOptions = {}): Feature {
-  const {
-    graphql,
-    max: maxBytes,
-    timeout: timeoutMs,
-  } = parsedOptions(object(fields), options, 'bodies')
+  const { graphql, max, timeout } = parsedOptions(object(fields), options, 'bodies')
   const message = (value: unknown, view: RequestView) => {
     const urlQuery = (name: string) => queryValues(view, name).filter((one) => one !== undefined)
     return messageOf(value, graphql, view.omitted?.includes('query') ? undefined : urlQuery)
   }
 
   const contentOf = oncePerRequest(({ request }: Pick<RequestView, 'request'>) =>
-    readBody(request, { maxBytes, timeoutMs }),
+    readBody(request, { maxBytes: max, timeoutMs: timeout }),
   )
 
   type Asked = { request: Request; view: RequestView; freeKeys: number }

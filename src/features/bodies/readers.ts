@@ -7,7 +7,6 @@ import type { Usage } from './usage.ts'
 export interface Reader {
   /** A promise if the bytes are compressed. Never throws or rejects. */
   feed(bytes: Uint8Array): void | Promise<void>
-  /** Reads the rest. */
   end(): void | Promise<void>
 }
 

@@ -37,7 +37,6 @@ export class Usage {
     this.read(event)
   }
 
-  /** Reads the numbers in a JSON value. */
   read(value: unknown): void {
     for (const [index, path] of this.#paths.entries()) {
       const found = [[], ...WRAPPERS.map((name) => [name])]

@@ -22,6 +22,5 @@ export const declaration: FeatureFields = {
   },
 }
 
-/** True if a request may cost anything but 1. */
 const costs = ({ otherwise, rules, ...others }: Policy['cost']) =>
   otherwise !== 1 || rules.length > 0 || Object.values(others).some(Boolean)

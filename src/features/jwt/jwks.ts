@@ -55,7 +55,6 @@ export function createJwks<Keys>({
   const within = (since: number, ms: number) => isWithin(clock(), since, since + ms)
   const isFetching = () => fetching && within(fetchedAt, fetchMs + MARGIN_MS)
 
-  /** Starts a fetch unless one is in flight or recent. */
   function fetchKeys(view: TokenView) {
     if (isFetching() || within(fetchedAt, cached ? RENEW_MS : RETRY_MS)) return
     fetching = true

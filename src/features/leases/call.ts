@@ -1,5 +1,4 @@
 /** A call that takes leased units in advance: builds its requests, registers it as in flight, and divides its reply. */
-
 import type { QuotaState } from '../../core/base/decision.ts'
 import type { Limit, StoreReply, StoreRequest } from '../../core/connection/store.ts'
 import { LeaseCall, type LeasedLimits, unitsInFlight } from './in-flight.ts'
@@ -67,7 +66,6 @@ export function callFor(
   return [...refunds, ...others]
 }
 
-/** Registers a call as in flight, with the units that it carries. */
 export function begin(
   sent: SentRequest[],
   quotas: LeasedLimits,

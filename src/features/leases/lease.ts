@@ -27,7 +27,6 @@ export function createDemand(spanMs: number) {
       roll(now)
       current += units
     },
-    /** The units within the last span. */
     recent(now: number): number {
       roll(now)
       return current + previous * (1 - (now - start) / spanMs)

@@ -18,13 +18,11 @@ import { fallbacksIn, lastMinuteOf, type Sink, type Stats } from './report.ts'
 import { createReports } from './reports.ts'
 import { attributesOf, mark } from './trace.ts'
 
-/** Refusals for which a client is responsible. */
 const BY_CLIENT: DecisionOutcome[] = ['limited', 'banned', 'shielded']
 
 /** The log has the clients with the most refusals only, because it bounds the length of lines. */
 const MAX_LOGGED = 10
 
-/** Writes the counts as one line of JSON. */
 const logSink: Sink = {
   name: 'log',
   send({ offenders, ...counts }) {
@@ -104,7 +102,6 @@ export function createObserver(
     if (done instanceof Promise) waitUntil(done.catch(failed))
   }
 
-  /** Sends a notice for each limit that is near. */
   function notify(nearLimit: NearLimit, fact: DecisionFact, { time, decidedBy }: DecisionSummary) {
     const { decision, matches, env, waitUntil } = fact
     let after: Promise<unknown> | undefined

@@ -4,7 +4,6 @@ import type { Endpoint } from '../../core/endpoint.ts'
 import { counters, type Labels, pointsOf } from './metrics.ts'
 import type { Histogram, Stats } from './report.ts'
 
-/** `GET /_sluice/v1/stats` and `/metrics`. */
 export const reportEndpoint = (
   statsOf: (database: Pick<Database, 'health'>) => Stats,
 ): Endpoint => ({
@@ -26,7 +25,6 @@ export const OPEN_METRICS = 'application/openmetrics-text; version=1.0.0; charse
 
 type Sample = [labels: Labels, value: number, suffix?: string]
 
-/** The suffix of a sample, by the type of its metric. */
 const suffixes = { counter: '_total', gauge: '', histogram: '' }
 
 /** Writes the counts in the format OpenMetrics 1.0 (https://prometheus.io/docs/specs/om/open_metrics_spec/). */
@@ -96,7 +94,6 @@ function labelled(labels: Labels): string {
 const escaped = (value: string) =>
   value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
 
-/** The cumulative buckets of a histogram. */
 function buckets({ bounds, counts, sum }: Histogram): Sample[] {
   let count = 0
   const samples = counts.map((inBucket, index): Sample => {

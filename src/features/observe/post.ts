@@ -1,6 +1,5 @@
 import { download } from '../../core/base/download.ts'
 
-/** The maximum length of an answer. */
 const MAX_BYTES = 8_388_608
 
 /** Why counts could not be sent or read. The message contains nothing from the server, no header and no URL. */

@@ -98,7 +98,6 @@ export const lastMinute = ({ now, slots }: Pick<Stats, 'now' | 'slots'>): Series
 
 const sum = (series: Series[]) => series.reduce((all, { decisions }) => all + decisions, 0)
 
-/** The decisions that `onStoreError` has made. */
 export const fallbacksIn = (series: Series[]): number =>
   sum(series.filter(({ outcome }) => outcome === 'store-error'))
 

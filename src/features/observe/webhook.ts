@@ -9,7 +9,6 @@ import { withTimeout } from '../../core/base/sleep.ts'
 const MAX_IN_FLIGHT = 100
 /** The longest delivery of a notice, with all attempts. Workers end `waitUntil` 30 s after the response. */
 const DEADLINE_MS = 25_000
-/** The timeout of one attempt. */
 const ATTEMPT_MS = 8_000
 /** The longest wait after the first attempt. Each further one is twice as long. */
 const FIRST_WAIT_MS = 500

@@ -31,7 +31,6 @@ export const cloudflare = {
   ],
 }
 
-/** The names that `trustedProxies` may contain. */
 export const networks: Readonly<Record<string, readonly string[]>> = {
   cloudflare: cloudflare.networks,
   loopback: ['127.0.0.0/8', '::1'],

@@ -6,7 +6,6 @@ import type { KeyPart } from '../../core/config/schema/key.ts'
 /** The fields of a condition that describe a request and not its sender. */
 const OF_REQUESTS = ['method', 'path', 'query', 'body'] as const
 
-/** The parts of a key that describe a request and not its sender. */
 const isOfRequests = ({ source }: KeyPart) =>
   source === 'path' || source === 'path-parameter' || source === 'method' || source === 'body'
 

@@ -1,4 +1,3 @@
-/** The shield: Cloudflare's own rate limit in front of the store, against floods. */
 import { isWithin, systemClock } from '../../core/base/clock.ts'
 import type { Decision } from '../../core/base/decision.ts'
 import type { Log } from '../../core/base/log.ts'

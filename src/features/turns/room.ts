@@ -28,7 +28,6 @@ export interface Arrival {
 
 export type WaitingRoom = ReturnType<typeof createRoom>
 
-/** The answer of a request that has not asked. */
 const NONE: GuestAnswer = {
   outcome: { decision: { allowed: false, reason: 'limited', retryAfterMs: null, limits: [] } },
   ticket: '',

@@ -29,7 +29,6 @@ export const lines: ScriptPart = {
   },
 }
 
-/** The requests that an isolate holds by default. */
 export const MAX_WAITING = 1_000
 
 export const compileFor =

@@ -18,7 +18,6 @@ export interface Claim {
 }
 
 export const FIELD = 'sluice-verify'
-/** The answer to a verified request. */
 export const ANSWER = 'sluice-verified'
 
 /** How long a signature is valid, and how far clocks may differ, ms. */

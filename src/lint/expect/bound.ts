@@ -21,7 +21,6 @@ export type Gap =
   | { why: 'skip' | 'key'; part: KeyPart }
   | { why: 'free' }
 
-/** The bound of a policy, or why it has none. */
 export type Bound = { policy: Policy } & (Bounded | { gap: Gap })
 
 interface Bounded {

@@ -1,5 +1,4 @@
 /** Checks the expectations of a configuration for every request and every time. */
-
 import { spanText } from '../../core/base/duration.ts'
 import type { Config } from '../../core/config/parse.ts'
 import { covers } from '../covers.ts'

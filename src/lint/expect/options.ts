@@ -33,7 +33,6 @@ export type Expectation = v.InferOutput<typeof expectation>
 
 const inConfig = object(() => ({ expect: v.optional(list(expectation, 0), []) }))
 
-/** Parses the expectations of a configuration as written. */
 export const expectationsOf = ({
   expect,
 }: Pick<ConfigOptions, 'expect'>): Checked<Expectation[]> => {
