@@ -42,10 +42,11 @@ const features = Object.fromEntries(
   }),
 )
 
-/** The entries as Node, Bun and Deno load them (`exports` of package.json). Their types are the same. */
-const onNode = Object.fromEntries(
-  globSync('src/on-node/*.ts').map((file) => [file.slice('src/'.length, -'.ts'.length), file]),
-)
+/** The two files of `#redis-url`, one of which each runtime loads (`imports` of package.json). */
+const redisUrl = {
+  'redis-url': 'src/stores/redis-url.ts',
+  'no-redis-url': 'src/core/base/redis-url.ts',
+}
 
 /** Parts of `index` and of `features` that a bundler drops if a project does not use them: it drops whole files. */
 const parts = {
@@ -93,11 +94,18 @@ function withoutCopies() {
 
 const library = defineConfig({
   ...common,
-  entry: { ...entries, ...onNode, ...parts },
+  entry: { ...entries, ...redisUrl, ...parts },
   platform: 'neutral',
   target: 'es2022',
   dts: { entry: Object.values(entries) },
   plugins: [
+    {
+      name: 'redis-url',
+      resolveId: (id, importer) =>
+        importer && id.endsWith('/base/redis-url.ts')
+          ? { id: '#redis-url', external: true }
+          : undefined,
+    },
     {
       name: 'plain-inputs',
       transform: {

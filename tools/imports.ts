@@ -245,13 +245,6 @@ const rooms: Record<string, Room> = {
       'limits',
     ],
   },
-  // The entries as Node, Bun and Deno load them.
-  'on-node': {
-    rooms: [
-      ...['adapters', 'built', 'hosts/app', 'hosts/node', 'index.ts', 'limits', 'outbound'],
-      'stores',
-    ],
-  },
   'rpc.ts': {
     rooms: ['core', ...core('base', 'decide', 'program'), 'hosts/worker', 'limits'],
     packages: ['cloudflare:workers'],

@@ -1,5 +1,6 @@
 /** Limiters of a configuration that `npx sluice build` has parsed. They load no schema, and only the features that the module names. */
 import { apiLua } from '../api/lua.ts'
+import { withRedisUrl } from '../core/base/redis-url.ts'
 import type { Config } from '../core/config/parse.ts'
 import type { ScriptPart } from '../core/connection/upstash/part.ts'
 import { operations } from '../core/decide/operate.ts'
@@ -73,11 +74,14 @@ export function limiterFor(
   return comparing(limiter, compared)
 }
 
+/** The configuration of an app, which may name its database by `REDIS_URL`. @internal */
+export const ofApp = (made: Built): Built => ({ ...made, config: withRedisUrl(made.config) })
+
 /** `rateLimiter` of `sluice`, for a built configuration. */
-export const rateLimiter: AppMiddleware<Built> = (config) => middlewareOf(limiterFor(config))
+export const rateLimiter: AppMiddleware<Built> = (config) => middlewareOf(limiterFor(ofApp(config)))
 
 /** `createSluice` of `sluice`, for a built configuration. */
-export const createSluice = (config: Built): Sluice => withDoor(limiterFor(config))
+export const createSluice = (config: Built): Sluice => withDoor(limiterFor(ofApp(config)))
 
 /** `createGateway` of `sluice`, for a built configuration. */
 export const createGateway = (

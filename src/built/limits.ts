@@ -1,4 +1,5 @@
 /** `sluice/limits` for terms that `npx sluice build` has parsed. They load no schema, and only the features that the terms need. */
+import { withRedisUrl } from '../core/base/redis-url.ts'
 import type { Config } from '../core/config/parse.ts'
 import type { Feature } from '../core/feature.ts'
 import type { Limits } from '../limits/door.ts'
@@ -34,6 +35,7 @@ export function limits<Name extends string>(
   made: BuiltLimits<Name>,
   options: { env?: object } = {},
 ): Limits<Name> {
-  const engine = engineOf(made.config, namedFeatures(made.features))
+  const config = withRedisUrl(made.config, options.env)
+  const engine = engineOf(config, namedFeatures(made.features))
   return namedLimits(comparing(engine, made.compared), options.env)
 }

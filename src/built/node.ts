@@ -3,11 +3,11 @@ import { variablesFor } from '../core/base/variables.ts'
 import type { Limiter } from '../core/feature.ts'
 import { pluginOf } from '../hosts/node/fastify.ts'
 import { type FastifyRateLimiter, middlewareOf, type NodeRateLimiter } from '../hosts/node/node.ts'
-import { type Built, limiterFor } from './built.ts'
+import { type Built, limiterFor, ofApp } from './built.ts'
 
 /** Its variables are known when it starts. */
 function nodeLimiter(config: Built): Limiter {
-  const limiter = limiterFor(config, { lacking: 'node' })
+  const limiter = limiterFor(ofApp(config), { lacking: 'node' })
   limiter.partsOf(variablesFor())
   return limiter
 }

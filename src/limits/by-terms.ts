@@ -1,5 +1,6 @@
 /** Limits whose terms each call brings, for a library that sets them. */
 import { Recent } from '../core/base/recent.ts'
+import { withRedisUrl } from '../core/base/redis-url.ts'
 import type { FeatureFields } from '../core/config/feature.ts'
 import type { Policy } from '../core/config/parse.ts'
 import type { ScriptPart } from '../core/connection/upstash/part.ts'
@@ -28,10 +29,11 @@ const MAX_TERMS = 1_000
  */
 export function doorByTerms(
   name: string,
-  { env, ...options }: LimitsOptions,
+  given: LimitsOptions,
   fields: readonly FeatureFields[] = [],
   lua: readonly ScriptPart[] = [],
 ): Door<LimitTerms> {
+  const { env, ...options } = withRedisUrl(given)
   const parse = (terms: Record<string, LimitTerms>) => parseLimits(terms, options, fields)
   const known = new Recent<Policy>(MAX_TERMS)
   function find(terms: LimitTerms, key: unknown) {

@@ -1,4 +1,5 @@
 /** Limits by name and key, for code that has no request: a job, a tool call, a server action, a message of a WebSocket. */
+import { withRedisUrl } from '../core/base/redis-url.ts'
 import type { Config } from '../core/config/parse.ts'
 import type { Feature } from '../core/feature.ts'
 import { declaration as bans } from '../features/bans/declaration.ts'
@@ -46,8 +47,9 @@ const byDefault: readonly Feature[] = [
  */
 export function limits<Name extends string>(
   terms: Record<Name, LimitTerms>,
-  { env, ...options }: LimitsOptions = {},
+  given: LimitsOptions = {},
 ): Limits<Name> {
+  const { env, ...options } = withRedisUrl(given)
   const config = parseLimits(terms, options, byDefault)
   return namedLimits(engineOf(config, byDefault), env)
 }

@@ -1,4 +1,5 @@
 /** A `fetch` that waits for its turn in the limits of the other side. */
+import { withRedisUrl } from '../core/base/redis-url.ts'
 import { keepNothing } from '../core/base/runtime.ts'
 import { variablesFor } from '../core/base/variables.ts'
 import type { Limit } from '../core/connection/store.ts'
@@ -73,7 +74,7 @@ export function outbound(
   fetch: (input: string | URL | Request, init?: RequestInit) => Promise<Response>,
   options: OutboundOptions,
 ): Outbound {
-  const parsed = parseOptions(options)
+  const parsed = parseOptions(withRedisUrl(options))
   const { limiter, waitMs } = parsed
   const waitUntil = options.waitUntil ?? keepNothing
   const partsOf = () => limiter.partsOf(variablesFor(options.env))

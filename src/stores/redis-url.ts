@@ -29,12 +29,6 @@ export function withRedisUrl<Options extends { store?: unknown; env?: object }>(
   return { ...options, store }
 }
 
-/** The same for a configuration that is built. */
-export const builtWithRedisUrl = <Built extends { config: { store?: unknown } }>(
-  built: Built,
-  env?: object,
-): Built => ({ ...built, config: withRedisUrl(built.config, env) })
-
 /** @returns the URL as the client reads it: the number of the database in its path */
 function checked(written: string): string {
   const problem = problemIn(written)

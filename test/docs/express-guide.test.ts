@@ -9,6 +9,9 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { useDatabase } from '../support/database.ts'
 import { blocksOf, pageAt, root } from '../support/pages.ts'
 
+// As the package does on Node, Bun and Deno.
+vi.mock('../../src/core/base/redis-url.ts', () => import('../../src/stores/redis-url.ts'))
+
 const database = useDatabase()
 
 /** Runs the program with an app, and with the handler of its route. */
@@ -20,7 +23,7 @@ async function appOf(login: RequestHandler) {
   await mkdir(folder, { recursive: true })
   onTestFinished(() => rm(folder, { recursive: true }))
   const file = join(folder, 'app.ts')
-  const ofPackage = imports.replace('sluice/node', join(root, 'src/on-node/node.ts'))
+  const ofPackage = imports.replace('sluice/node', join(root, 'src/hosts/node/node.ts'))
   await writeFile(
     file,
     `${ofPackage}\nexport default (app, login) => {\n${code.slice(imports.length)}\n}\n`,

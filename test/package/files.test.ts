@@ -10,7 +10,7 @@ test('npm pack contains exactly the documents, the entries of package.json, and 
 test('npm pack contains no test, no source and no development file.', () => {
   const outside = inject('packedFiles').filter(
     (path) =>
-      !/^dist\/((node|on-node|built|shared)\/)?[\w-]+\.(js|d\.ts)$/.test(path) &&
+      !/^dist\/((node|built|shared)\/)?[\w-]+\.(js|d\.ts)$/.test(path) &&
       !/^dist\/node\/guard\/\w+\.lua$/.test(path) && // scripts of the bridge
       !/^docs\/((guides|reference|explanation)\/)?[\w-]+\.md$/.test(path),
   )

@@ -1,5 +1,6 @@
 import type { Context, Env, MiddlewareHandler } from 'hono'
 import type { Decision } from '../../core/base/decision.ts'
+import { withRedisUrl } from '../../core/base/redis-url.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import type { Limiter } from '../../core/feature.ts'
 import { checkRequest, failed } from '../../core/pipeline.ts'
@@ -39,7 +40,7 @@ export type AppMiddleware<Options> = <E extends Env = any>(options: Options) => 
 export function rateLimiter<E extends Env = any>(
   options: Omit<ConfigOptions<Context<E>>, 'origin'>,
 ): Middleware<E> {
-  return middlewareOf(createAppLimiter(options))
+  return middlewareOf(createAppLimiter(withRedisUrl(options)))
 }
 
 /** @internal */

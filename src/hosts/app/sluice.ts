@@ -1,4 +1,5 @@
 import type { Decision } from '../../core/base/decision.ts'
+import { withRedisUrl } from '../../core/base/redis-url.ts'
 import { keepNothing } from '../../core/base/runtime.ts'
 import { variablesFor } from '../../core/base/variables.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
@@ -76,7 +77,7 @@ export interface Sluice extends Limits {
 export function createSluice<Context = Request>(
   options: Omit<ConfigOptions<Context>, 'origin'>,
 ): Sluice {
-  return withDoor(createAppLimiter(options))
+  return withDoor(createAppLimiter(withRedisUrl(options)))
 }
 
 /** @param limiter with the operations of the door */

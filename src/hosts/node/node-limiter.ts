@@ -1,3 +1,4 @@
+import { withRedisUrl } from '../../core/base/redis-url.ts'
 import { variablesFor } from '../../core/base/variables.ts'
 import type { Lack } from '../../core/config/host.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
@@ -12,7 +13,7 @@ import { checkAddress, ofNode } from './lacks.ts'
 export function createNodeLimiter<Context>(
   options: Omit<ConfigOptions<Context>, 'origin'>,
 ): Limiter {
-  const limiter = createKnowingLimiter(options, [ofNode])
+  const limiter = createKnowingLimiter(withRedisUrl(options), [ofNode])
   limiter.partsOf(variablesFor())
   return limiter
 }

@@ -5,23 +5,20 @@ import { networkInterfaces } from 'node:os'
 import * as fc from 'fast-check'
 import { freePort, type RunningRedis, startRedis } from 'sluice-upstash-bridge'
 import { afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { built, limits as builtLimits, denialCache, local } from '../../../src/built/limits.ts'
+import { createSluice } from '../../../src/hosts/app/sluice.ts'
 import type { Limits } from '../../../src/limits/door.ts'
-import { parseLimitsConfig } from '../../../src/limits/limits.ts'
+import { limits, parseLimitsConfig } from '../../../src/limits/limits.ts'
 import type { LimitsOptions } from '../../../src/limits/terms.ts'
-import {
-  built,
-  limits as builtLimits,
-  denialCache,
-  local,
-} from '../../../src/on-node/built-limits.ts'
-import * as onNode from '../../../src/on-node/index.ts'
-import { limits } from '../../../src/on-node/limits.ts'
 import { withRedisUrl } from '../../../src/stores/redis-url.ts'
 import { useDatabase } from '../../support/database.ts'
 import { property } from '../../support/law.ts'
 import { type Connection, openConnection } from '../../support/redis-connection.ts'
 import { newSubject } from '../../support/subjects.ts'
 import { startRelay } from '../../support/tcp-relay.ts'
+
+// As the package does on Node, Bun and Deno.
+vi.mock('../../../src/core/base/redis-url.ts', () => import('../../../src/stores/redis-url.ts'))
 
 const database = useDatabase()
 afterEach(() => void vi.unstubAllEnvs())
@@ -49,7 +46,7 @@ describe('The variable', () => {
     const policies = [{ name: 'calls', limit: 2, window: '1h', key: 'header:x-key' }] as const
     const key = newSubject()
     const sluices = [1, 2].map(() =>
-      onNode.createSluice({ policies: [...policies], namespace: 'url', deadline: '10s' }),
+      createSluice({ policies: [...policies], namespace: 'url', deadline: '10s' }),
     )
     const reasons: string[] = []
     for (const sluice of [...sluices, ...sluices])
