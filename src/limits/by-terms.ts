@@ -29,12 +29,12 @@ const MAX_TERMS = 1_000
  */
 export function doorByTerms(
   name: string,
-  given: LimitsOptions,
+  options: LimitsOptions,
   fields: readonly FeatureFields[] = [],
   lua: readonly ScriptPart[] = [],
 ): Door<LimitTerms> {
-  const { env, ...options } = withRedisUrl(given)
-  const parse = (terms: Record<string, LimitTerms>) => parseLimits(terms, options, fields)
+  const { env, ...settings } = withRedisUrl(options)
+  const parse = (terms: Record<string, LimitTerms>) => parseLimits(terms, settings, fields)
   const known = new Recent<Policy>(MAX_TERMS)
   function find(terms: LimitTerms, key: unknown) {
     const id = JSON.stringify(terms)

@@ -47,10 +47,10 @@ const byDefault: readonly Feature[] = [
  */
 export function limits<Name extends string>(
   terms: Record<Name, LimitTerms>,
-  given: LimitsOptions = {},
+  options: LimitsOptions = {},
 ): Limits<Name> {
-  const { env, ...options } = withRedisUrl(given)
-  const config = parseLimits(terms, options, byDefault)
+  const { env, ...settings } = withRedisUrl(options)
+  const config = parseLimits(terms, settings, byDefault)
   return namedLimits(engineOf(config, byDefault), env)
 }
 

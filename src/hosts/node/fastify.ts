@@ -1,8 +1,7 @@
 import type { ConfigOptions } from '../../core/config/options.ts'
 import type { Limiter } from '../../core/feature.ts'
 import type { NodeRequest } from './incoming.ts'
-import { createNodeLimiter } from './node-limiter.ts'
-import { type DecidedContext, type NodeResponse, serverOf } from './serve.ts'
+import { createNodeLimiter, type DecidedContext, type NodeResponse, serverOf } from './serve.ts'
 
 /** The parts of Fastify's request that the plugin uses. */
 interface RequestOfFastify extends DecidedContext {

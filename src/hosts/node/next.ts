@@ -3,8 +3,8 @@ import type { Decision } from '../../core/base/decision.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import type { Limiter } from '../../core/feature.ts'
 import { sluiceOf } from '../app/sluice.ts'
+import { createKnowingLimiter } from './knowing-limiter.ts'
 import { ofNext } from './lacks.ts'
-import { createKnowingLimiter } from './node-limiter.ts'
 
 /** The part of Next.js's `NextFetchEvent` that the limiter uses. */
 export interface ProxyEvent {

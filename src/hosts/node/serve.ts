@@ -1,6 +1,9 @@
 /** The steps that all Node servers share: check a request, add the fields, write a refusal, and settle when the response has ended. */
 import type { Decision } from '../../core/base/decision.ts'
+import { withRedisUrl } from '../../core/base/redis-url.ts'
+import { variablesFor } from '../../core/base/variables.ts'
 import { readsBodies } from '../../core/config/feature.ts'
+import type { ConfigOptions } from '../../core/config/options.ts'
 import type { Limiter } from '../../core/feature.ts'
 import { bodySources } from '../../core/request/body-sources.ts'
 import type { Limits } from '../../limits/door.ts'
@@ -8,6 +11,8 @@ import { policyDoor } from '../../limits/policies.ts'
 import { type CheckResult, sluiceOf } from '../app/sluice.ts'
 import { bodySource, discard, mayHaveBody } from './body.ts'
 import { type NodeRequest, socketOf, toRequest } from './incoming.ts'
+import { createKnowingLimiter } from './knowing-limiter.ts'
+import { ofNode } from './lacks.ts'
 
 type NodeHeader = string | number | readonly string[] | undefined
 
@@ -52,6 +57,18 @@ export interface DecidedContext {
 
 /** The status to settle by if no handler runs, because the client has disconnected before. No `countOnly` counts it. */
 const NOT_HANDLED = 0
+
+/**
+ * Creates the limiter of a server of Node, whose variables are known when it starts.
+ * @throws {ConfigError} if the configuration is invalid, its client address has no source, or the variables name no database
+ */
+export function createNodeLimiter<Context>(
+  options: Omit<ConfigOptions<Context>, 'origin'>,
+): Limiter {
+  const limiter = createKnowingLimiter(withRedisUrl(options), [ofNode])
+  limiter.partsOf(variablesFor())
+  return limiter
+}
 
 /** Creates the function that decides the requests of a server, and sends the refusal of one that is refused. */
 export function serverOf(limiter: Limiter) {

@@ -1,22 +1,8 @@
-import { withRedisUrl } from '../../core/base/redis-url.ts'
-import { variablesFor } from '../../core/base/variables.ts'
 import type { Lack } from '../../core/config/host.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import type { Limiter } from '../../core/create.ts'
 import { createAppLimiter } from '../app/app-limiter.ts'
-import { checkAddress, ofNode } from './lacks.ts'
-
-/**
- * Creates the limiter of a server of Node, whose variables are known when it starts.
- * @throws {ConfigError} if the configuration is invalid, its client address has no source, or the variables name no database
- */
-export function createNodeLimiter<Context>(
-  options: Omit<ConfigOptions<Context>, 'origin'>,
-): Limiter {
-  const limiter = createKnowingLimiter(withRedisUrl(options), [ofNode])
-  limiter.partsOf(variablesFor())
-  return limiter
-}
+import { checkAddress } from './lacks.ts'
 
 /**
  * Creates the limiter of an app, which must say where the address of a client comes from.
