@@ -45,7 +45,7 @@ function startTraffic(store: ReturnType<typeof storeOf>) {
 test('After a failover, clients of Sentinels ask the new master, and no call is charged twice.', async (context) => {
   const all = Object.values(sentinelClients).map((open) => open(sentinels.urls))
   for (const { close } of all) onTestFinished(close)
-  await vi.waitFor(() => expect(all.map(({ isReady }) => isReady())).toEqual([true, true]))
+  await expect.poll(() => all.map(({ isReady }) => isReady())).toEqual([true, true])
   const traffic = all.map(({ client }) => startTraffic(storeOf(client)))
   for (const { made } of traffic) await expect.poll(() => made.length).toBeGreaterThan(100)
   await sentinels.failOver()

@@ -212,7 +212,7 @@ describe('The connection', () => {
     const quota = at(relay.url)
     expect(await threeOf(quota)).toEqual(LIMITED)
     relay.drop()
-    await vi.waitFor(() => expect(relay.open).toBe(0))
+    await expect.poll(() => relay.open).toBe(0)
     expect(await threeOf(quota)).toEqual(LIMITED)
     expect(relay.accepted).toBe(2)
     expect(lines).toEqual([])
@@ -249,7 +249,7 @@ describe('The connection', () => {
       relay.does = 'pass' // for new connections
       vi.useFakeTimers({ now: Date.now() + 6_000, toFake: ['Date'] })
       onTestFinished(() => void vi.useRealTimers())
-      await vi.waitFor(async () => expect(await decide()).toBe('within-limit'))
+      await expect.poll(decide).toBe('within-limit')
       expect(relay.accepted).toBe(2)
     },
   )

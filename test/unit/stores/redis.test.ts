@@ -53,7 +53,7 @@ describe.each(Object.entries({ ...redisClients, ...poolClients }))(
     async function behindRelay(deadlineMs?: number) {
       const relay = await startRelay(database.redis.url)
       const own = opened(relay.url)
-      await vi.waitFor(() => expect(own.isReady()).toBe(true))
+      await expect.poll(() => own.isReady()).toBe(true)
       const store = storeOf(own.client, deadlineMs)
       await store.decide([take(row(newSubject(), { terms }))]) // loads the script
       onTestFinished(() => relay.stop())
@@ -105,7 +105,7 @@ describe.each(Object.entries({ ...redisClients, ...poolClients }))(
       onTestFinished(() => relay.stop())
       const store = storeOf(opened(relay.url).client)
       // A client of redis writes what it has in its queue together with the handshake.
-      await vi.waitFor(() => expect(relay.accepted).toBe(1))
+      await expect.poll(() => relay.accepted).toBe(1)
       await new Promise((resolve) => setTimeout(resolve, 20))
       const late = store.decide([charge()], { deadlineMs: 50 }).catch((error) => error)
       const inTime = store.decide([take(row(newSubject(), { terms }))], { deadlineMs: 10_000 })
@@ -123,14 +123,14 @@ describe.each(Object.entries({ ...redisClients, ...poolClients }))(
       async () => {
         const { relay, store, isReady } = await behindRelay()
         await relay.stop()
-        await vi.waitFor(() => expect(isReady()).toBe(false))
+        await expect.poll(() => isReady()).toBe(false)
         const failing = store.decide([charge()])
         await expect(failing).rejects.toMatchObject({ code: 'unreachable', cause: 'not sent' })
         const again = await startRelay(database.redis.url, {
           port: Number(new URL(relay.url).port),
         })
         onTestFinished(() => again.stop())
-        await vi.waitFor(() => expect(isReady()).toBe(true))
+        await expect.poll(() => isReady()).toBe(true)
         await store.decide([charge()])
         expect(await counted()).toBe(1)
       },
@@ -149,7 +149,7 @@ describe.each(Object.entries({ ...redisClients, ...poolClients }))(
           port: Number(new URL(relay.url).port),
         })
         onTestFinished(() => again.stop())
-        await vi.waitFor(() => storeOf(client).decide([take(row(newSubject(), { terms }))]))
+        await vi.waitFor(() => storeOf(client).decide([take(row(newSubject(), { terms }))]), 20_000)
         expect(await counted()).toBe(0)
       },
     )
@@ -173,7 +173,7 @@ describe.each(Object.entries({ ...redisClients, ...poolClients }))(
       const pause = await openConnection(own.url)
       onTestFinished(() => pause.destroy())
       const { client, isReady } = opened(own.url)
-      await vi.waitFor(() => expect(isReady()).toBe(true))
+      await expect.poll(() => isReady()).toBe(true)
       const store = storeOf(client, 50)
       await storeOf(client).decide([charge()]) // a pool says that it is ready before its first connection
       await pause.sendCommand(['CLIENT', 'PAUSE', '60000', 'ALL'])
@@ -191,14 +191,14 @@ describe.each(Object.entries({ ...redisClients, ...poolClients }))(
         const runtime = { env, remoteAddress: '203.0.113.9' }
         return (await sluice.check(new Request('http://a/'), runtime)).decision
       }
-      await vi.waitFor(() => expect(isReady()).toBe(true))
+      await expect.poll(() => isReady()).toBe(true)
       expect(await decide()).toMatchObject({ allowed: true, reason: 'within-limit' })
       await first.stop()
-      if (saysReady) await vi.waitFor(() => expect(isReady()).toBe(false))
+      if (saysReady) await expect.poll(() => isReady()).toBe(false)
       expect(await decide()).toMatchObject({ reason: 'store-error' })
       const second = await startRedis({ own: true, port })
       onTestFinished(() => second.stop())
-      await vi.waitFor(async () => expect((await decide()).reason).not.toBe('store-error'))
+      await expect.poll(async () => (await decide()).reason).not.toBe('store-error')
     })
   },
 )

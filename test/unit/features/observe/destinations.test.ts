@@ -171,7 +171,7 @@ test.each([
     ] as Match['partitionKey']
     const matches = [matchOf({ planName: 'pro' }, { partitionKey })]
     decide(observer, { decision, matches, env: { SLUICE_WEBHOOK_SECRET: SECRET } })
-    await vi.waitFor(() => expect(receiver.notices()).toHaveLength(1))
+    await expect.poll(() => receiver.notices()).toHaveLength(1)
     expect(receiver.notices()[0]).toMatchObject({ plan: 'pro', ...(key && { key }) })
     expect('key' in receiver.notices()[0]!).toBe(key !== undefined)
   },

@@ -258,7 +258,7 @@ describe.each(servers)('%s', (name, start) => {
             expect(await roomOf(open, isHttp2)).toBe(
               Math.min(SLOTS - hanging, ATTEMPTS - counted) > 0,
             ),
-          { timeout: 5_000, interval: 20 },
+          { timeout: 20_000, interval: 20 },
         )
       }),
       { numRuns: isLong ? 60 : 12, endOnFailure: true },
@@ -279,7 +279,7 @@ function stepsOf(
   const leave = async () => {
     const { client, served } = opened
     client.destroy()
-    await vi.waitUntil(() => served.closed, { interval: 1 })
+    await expect.poll(() => served.closed, { interval: 1 }).toBe(true)
   }
   const go = async () => {
     handler.go()
@@ -290,7 +290,10 @@ function stepsOf(
       opened = await open(path)
       status = send(opened, isHttp2)
       if (leaves === 'at once') return leave()
-      await vi.waitUntil(() => handler.isStarted || Promise.race([status, false]), { interval: 1 })
+      await vi.waitUntil(() => handler.isStarted || Promise.race([status, false]), {
+        interval: 1,
+        timeout: 20_000,
+      })
     },
     ...(leaves === 'early' ? [leave] : []),
     ...(begins ? [go] : []),
@@ -316,15 +319,16 @@ describe('The slot of a handler for plain http', () => {
       })(),
     )
 
-  /** Sends a request to this handler, and disconnects when the handler says so. Returns whether the slot is free soon. */
+  /** Sends a request to this handler, and disconnects when the handler says so. Returns whether the slot is free within this time, ms. */
   async function isFreeAfter(
     handle: (response: ServerResponse, left: () => Promise<void>) => unknown,
+    timeout = 20_000,
   ): Promise<boolean> {
     const limit = rateLimiter(configOf({ policies: [slots] }))
     let opened: Opened | undefined
     const left = async () => {
       opened!.client.destroy()
-      await vi.waitUntil(() => opened!.served.closed, { interval: 1 })
+      await expect.poll(() => opened!.served.closed, { interval: 1 }).toBe(true)
     }
     const done = Promise.withResolvers<void>()
     const open = await opening(() =>
@@ -338,9 +342,7 @@ describe('The slot of a handler for plain http', () => {
     opened = await open('/')
     send(opened, false)
     await done.promise
-    return vi
-      .waitUntil(() => roomOf(open, false), { timeout: 500, interval: 20 })
-      .catch(() => false)
+    return vi.waitUntil(() => roomOf(open, false), { timeout, interval: 20 }).catch(() => false)
   }
 
   test.each<[string, (response: ServerResponse, left: () => Promise<void>) => unknown]>([
@@ -405,7 +407,7 @@ describe('The slot of a handler for plain http', () => {
 
   test('is held while the handler runs on, also if a timeout has closed its connection.', async () => {
     const runsOn = (response: ServerResponse) => once(response.setTimeout(20), 'close')
-    expect(await isFreeAfter(runsOn)).toBe(false)
+    expect(await isFreeAfter(runsOn, 500)).toBe(false)
   })
 })
 
@@ -433,7 +435,8 @@ test.each([
     await started.promise
     sent.close(constants.NGHTTP2_CANCEL)
     await once(sent, 'close')
-    const isFree = vi.waitUntil(() => roomOf(open, true), { timeout: 500, interval: 20 })
+    const timeout = isRefunded ? 20_000 : 500
+    const isFree = vi.waitUntil(() => roomOf(open, true), { timeout, interval: 20 })
     expect(await isFree.catch(() => false)).toBe(isRefunded)
   },
 )
@@ -464,7 +467,7 @@ test('In Hono, a client that has left before the limiter runs causes no error, a
   const opened = await open('/')
   send(opened, false)
   opened.client.end()
-  await vi.waitUntil(() => opened.served.closed)
+  await expect.poll(() => opened.served.closed, { interval: 1 }).toBe(true)
   left.resolve()
   expect(await ended.promise).toBe(499)
   expect([errors, runs]).toEqual([[], 0])
@@ -498,7 +501,7 @@ test.each([
   send(opened, false)
   await arrived.promise
   opened.client.destroy()
-  await vi.waitUntil(() => opened.served.closed)
+  await expect.poll(() => opened.served.closed, { interval: 1 }).toBe(true)
   left.resolve()
   expect(await send(await open('/last'), false)).toBe(429)
   expect(runs).toEqual(['/first'])

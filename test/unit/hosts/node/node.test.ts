@@ -37,7 +37,7 @@ async function hangUp(url: string) {
   )
   await Promise.race([
     answer.then((status) => expect(status).not.toBe(429)),
-    vi.waitUntil(() => heldRequests() > held, 5_000),
+    vi.waitUntil(() => heldRequests() > held, 20_000),
   ])
   client.abort()
   await answer
@@ -57,8 +57,8 @@ describe.each(nodeServers)('a limiter in %s', (_name, start) => {
     await hangUp(`${url}/hold/200`)
     expect(await statusOf(url)).toBe(429)
     release()
-    await vi.waitFor(async () => expect(await statusOf(url)).toBe(200), 5_000)
-    await vi.waitFor(() => hangUp(`${url}/hold/401`), 5_000)
+    await vi.waitFor(async () => expect(await statusOf(url)).toBe(200), 20_000)
+    await vi.waitFor(() => hangUp(`${url}/hold/401`), 20_000)
     release()
     await sleep(200) // a refund would arrive in this time
     expect(await statusOf(url)).toBe(429)
@@ -71,7 +71,7 @@ describe.each(nodeServers)('a limiter in %s', (_name, start) => {
       await hangUp(url + path)
       expect(await statusOf(url)).toBe(429)
       release()
-      await vi.waitFor(async () => expect(await statusOf(url)).toBe(200), 5_000)
+      await vi.waitFor(async () => expect(await statusOf(url)).toBe(200), 20_000)
     },
   )
 
@@ -214,7 +214,7 @@ describe('a limiter in Express', () => {
       })
       const url = await listen(server)
       await fetch(`${url}/late`, { signal: client.signal }).catch(() => {})
-      await vi.waitFor(async () => expect(await statusOf(url)).toBe(404), 5_000)
+      await vi.waitFor(async () => expect(await statusOf(url)).toBe(404), 20_000)
       expect(paths).toEqual(['/'])
     },
   )
