@@ -131,7 +131,7 @@ export interface DatabaseReport {
  * @returns the health, and the time of the database minus that of this isolate, ms, which is exact to the round trip
  */
 export async function probe(
-  { store }: Database,
+  { store, health }: Database,
   nameSubject: NameSubject,
   part: Part,
 ): Promise<{ database: DatabaseReport; clockOffsetMs?: number }> {
@@ -147,7 +147,7 @@ export async function probe(
     return { database: { status: 'ok', roundTripMs }, clockOffsetMs }
   } catch (error) {
     const { code = 'internal' } = error as { code?: string }
-    return { database: { status: 'failing', code } }
+    return { database: { status: 'failing', code: health().failure ?? code } }
   }
 }
 

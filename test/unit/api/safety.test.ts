@@ -318,18 +318,19 @@ describe('the decision API without Redis', () => {
     expect(await ask('/auth/envoy/closed', '/')).toEqual([403, '503'])
   })
 
-  test('Without Redis, operations and refunds are a 503, and the list of policies names the fallbacks.', async () => {
-    const { status, body } = await api.operate<Record<string, unknown>>('closed', 'reset', {
-      key: '203.0.113.1',
-    })
+  test('Without Redis, operations and refunds are a 503, and the list of policies names the fallbacks and the cause.', async () => {
+    const reset = () =>
+      api.operate<Record<string, unknown>>('closed', 'reset', { key: '203.0.113.1' })
+    const { status, body } = await reset()
     expect([status, body.code]).toEqual([503, expect.stringMatching(/unreachable|circuit-open/)])
+    await Promise.all(Array.from({ length: 5 }, reset)) // opens the circuit
     expect((await api.call('/refund', { policy: 'closed', key: '203.0.113.1' })).status).toBe(503)
     const list = await api.call<{ policies: { decidedBy: string }[]; store: object }>(
       '/policies',
       undefined,
       { token: OPERATE },
     )
-    expect(list.body.store).toMatchObject({ status: 'failing' })
+    expect(list.body.store).toMatchObject({ status: 'failing', code: 'unreachable' })
     expect(list.body.policies.map(({ decidedBy }) => decidedBy)).toEqual(['allow', 'deny', 'local'])
   })
 })
