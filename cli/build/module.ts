@@ -1,5 +1,6 @@
 /** Writes a parsed configuration as a module. */
 import { fingerprintOf, type LackingHost } from '../../src/built/built.ts'
+import { Calendar } from '../../src/core/base/calendar.ts'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
 import type { Config, Policy } from '../../src/core/config/parse.ts'
 import type { Feature } from '../../src/core/feature.ts'
@@ -30,6 +31,8 @@ export function expressionOf(config: Config, options: ConfigOptions): Expression
   const places = placesIn(options)
   let usesOptions = false
   function write(value: unknown): string {
+    if (value instanceof Calendar)
+      return `new Calendar(${textOf(value.unit)}, ${textOf(value.timeZone)})`
     const known = isPlain(value) ? undefined : places.get(value)
     if (known) usesOptions = true
     if (known) return known
@@ -120,6 +123,7 @@ export function moduleOf({
   const imported = [
     ...['built', 'compared', ...needed],
     ...(text.includes('headerSet(') ? ['headerSet'] : []),
+    ...(config.policies.some(({ calendar }) => calendar) ? ['Calendar'] : []),
   ]
   const entry = fits ? 'sluice/built' : 'sluice/built/limits'
   const names = config.policies.map(({ name }) => name)

@@ -1,5 +1,4 @@
 /** Uses up one quota, and counts what passes. */
-import { calendar } from '../../src/core/base/calendar.ts'
 import type { Policy } from '../../src/core/config/parse.ts'
 import { type Answer, type Client, newNonce, type SampleRequest } from './client.ts'
 
@@ -81,13 +80,13 @@ export function isRefusal({ decision }: Answer): boolean {
 
 /** The windows of a calendar or of the clock that ended between the first and the last of some answers, by the clock of the store. */
 export function windowsEnded(
-  { algorithm, align, calendar: periods, windowMs }: Policy,
+  { algorithm, align, calendar, windowMs }: Policy,
   answers: Answer[],
 ): number {
   const times = answers.flatMap(({ decision }) => decision?.decidedAt ?? [])
   if (algorithm !== 'fixed-window' || times.length === 0) return 0
   const [from, to] = [Math.min(...times), Math.max(...times)]
-  if (periods) return to < calendar(periods.unit, periods.timeZone)(from)[1] ? 0 : 1
+  if (calendar) return to < calendar.periodAt(from)[1] ? 0 : 1
   return align === 'clock' ? Math.floor(to / windowMs) - Math.floor(from / windowMs) : 0
 }
 

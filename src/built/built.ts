@@ -17,6 +17,8 @@ import {
 import { type Compared, comparing, namedFeatures } from './compared.ts'
 
 /** @internal */
+export { Calendar } from '../core/base/calendar.ts'
+/** @internal */
 export * from '../features/compile.ts'
 /** @internal */
 export { banList, keyLimits } from '../features/endpoints/operators.ts'

@@ -7,6 +7,8 @@ import { engineOf, namedLimits } from '../limits/named.ts'
 import { type Compared, comparing, namedFeatures } from './compared.ts'
 
 /** @internal */
+export { Calendar } from '../core/base/calendar.ts'
+/** @internal */
 export * from '../features/compile.ts'
 /** @internal */
 export { compared } from './compared.ts'

@@ -22,6 +22,7 @@ import {
 import { rateLimitProxy } from '../../src/built/next.ts'
 import { fastifyRateLimiter, rateLimiter } from '../../src/built/node.ts'
 import { parse as parseDocument } from '../../src/built/parser.ts'
+import { Calendar } from '../../src/core/base/calendar.ts'
 import { type ConfigError, messageOf } from '../../src/core/base/errors.ts'
 import type { ConfigOptions, PolicyOptions } from '../../src/core/config/options.ts'
 import { owners, settingOwners } from '../../src/core/config/owners.ts'
@@ -40,9 +41,10 @@ const parse = (options: ConfigOptions) => parseConfig(options, defaultFields)
 
 /** Evaluates the normal form of a configuration, as its module does. */
 const evaluated = (config: Config, options: ConfigOptions) =>
-  new Function('options', 'headerSet', `return ${expressionOf(config, options).text}`)(
+  new Function('options', 'headerSet', 'Calendar', `return ${expressionOf(config, options).text}`)(
     options,
     headerSet,
+    Calendar,
   ) as Config
 
 /** Without fields that are undefined, and without what only tools read. */
@@ -307,8 +309,16 @@ describe('A field brings its feature, and no other module of a feature:', () => 
     )
     expect(files.filter((file) => ofParts.includes(file))).toEqual([])
     const others =
-      /program\/(condition|cost|reserve)|decide\/denial-cache|core\/fallback\/(?!fallback)/
+      /program\/(condition|cost|reserve)|decide\/denial-cache|core\/fallback\/(?!fallback)|calendar/
     expect(files.filter((file) => others.test(file))).toEqual([])
+  })
+
+  test('Only a calendar window brings the code of calendars.', async () => {
+    const daily = policy({ algorithm: 'fixed-window', window: 'day', timeZone: 'Asia/Tokyo' })
+    expect(await filesIn(daily)).toContain('src/core/base/calendar.ts')
+    expect(evaluated(parse(daily), daily).policies[0]!.calendar).toEqual(
+      new Calendar('day', 'Asia/Tokyo'),
+    )
   })
 
   test('A module without a part that its configuration needs is an error that names the command.', () => {

@@ -24,11 +24,11 @@ export function builtConfig(
   entry: (name: string) => Entry,
 ): object {
   const config = hosts[KIND[host]].parse(options)
-  const { built, headerSet, ...features } = entry('./built')
+  const { built, headerSet, Calendar, ...features } = entry('./built')
   const { text }: Expression = expressionOf(config, options)
-  const evaluate = new Function('options', 'headerSet', `return ${text}`)
+  const evaluate = new Function('options', 'headerSet', 'Calendar', `return ${text}`)
   return built({
-    config: evaluate(options, headerSet),
+    config: evaluate(options, headerSet, Calendar),
     features: neededBy(config, KIND[host] === 'gateway').map((name) => features[name]),
     fits: fitsOf(options),
     ...(config.live && { live: { options, load: async () => entry('./built/parser') } }),

@@ -61,7 +61,7 @@ export const matchMutants: Mutant[] = [
   matching('ignores the rules of a cost', '!(sized || costOf ||', '!(sized ||', 'strict'),
   matching('ignores reserves', '|| shareOf || distinct)', '|| distinct)', 'match-reserve'),
   gateway('ignores plans', '!(sized || costOf', '!(costOf', 'plans'),
-  gateway('ignores calendars', '|| periodOf || shareOf', '|| shareOf', 'calendar-quota'),
+  gateway('ignores calendars', '|| policy.calendar || shareOf', '|| shareOf', 'calendar-quota'),
   matching(
     'charges readings by the largest plan',
     'one.policy.limit < known.policy.limit',

@@ -17,6 +17,24 @@ export function isTimeZone(name: unknown): name is string {
   }
 }
 
+/** The periods of a quota. A class, so that a configuration with one is data, and a build has the code only for a quota that needs it. */
+export class Calendar {
+  readonly unit: CalendarUnit
+  readonly timeZone: string
+  #periodAt: ((now: number) => Period) | undefined
+
+  constructor(unit: CalendarUnit, timeZone: string) {
+    this.unit = unit
+    this.timeZone = timeZone
+  }
+
+  /** The period of an instant, ms since the epoch. */
+  periodAt(now: number): Period {
+    this.#periodAt ??= calendar(this.unit, this.timeZone)
+    return this.#periodAt(now)
+  }
+}
+
 /** Returns a function that finds the period of an instant. The function caches the last period, because finding one takes about a hundred date formattings. */
 export function calendar(unit: CalendarUnit, timeZone: string): (now: number) => Period {
   const dateOf = localDate(timeZone)

@@ -1,5 +1,5 @@
 /** What the engine decides: policies, each with a key and a cost. HTTP makes them from a request. */
-import { calendar, type Period } from '../base/calendar.ts'
+import type { Period } from '../base/calendar.ts'
 import type { Denied, Lacking } from '../base/decision.ts'
 import type { ConfigProblem } from '../base/errors.ts'
 import { canonical, type Part } from '../base/part.ts'
@@ -49,20 +49,7 @@ export interface Matched {
 /** Makes the match of a policy with a partition key, at the cost of the policy. */
 export function matchWith(policy: Policy, partitionKey: Part[]): Match {
   const match = { policy, partitionKey, cost: policy.cost.otherwise }
-  return policy.calendar ? { ...match, period: periodOf(policy.calendar)(Date.now()) } : match
-}
-
-type Calendar = NonNullable<Policy['calendar']>
-
-/** Kept, because a new calendar formats hundreds of dates to find the first period. */
-const calendars = new WeakMap<Calendar, (now: number) => Period>()
-
-function periodOf(of: Calendar): (now: number) => Period {
-  const known = calendars.get(of)
-  if (known) return known
-  const made = calendar(of.unit, of.timeZone)
-  calendars.set(of, made)
-  return made
+  return policy.calendar ? { ...match, period: policy.calendar.periodAt(Date.now()) } : match
 }
 
 /** A quota that is charged twice in one call would have two decisions. */

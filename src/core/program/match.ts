@@ -1,4 +1,3 @@
-import { calendar } from '../base/calendar.ts'
 import { systemClock } from '../base/clock.ts'
 import type { Lacking } from '../base/decision.ts'
 import type { Log } from '../base/log.ts'
@@ -191,10 +190,9 @@ function compilePolicy(
     typeof onMissingKey === 'object' ? compiled(onMissingKey.key, otherLabelOf) : undefined
   const planned = compilePlan?.(policy, config, readers)
   const sized = compileClaim?.(policy, readers, planned) ?? planned
-  const periodOf = policy.calendar && calendar(policy.calendar.unit, policy.calendar.timeZone)
 
   /** The size, the cost and the period of each request are the same, and its values are not read. */
-  const isConstant = !(sized || costOf || periodOf || shareOf || distinct)
+  const isConstant = !(sized || costOf || policy.calendar || shareOf || distinct)
 
   // Synchronous for a policy that does not apply, because most policies do not apply to most requests.
   const describe = (readings: RequestView[]): Soon<Met | Unmet> => {
@@ -226,7 +224,7 @@ function compilePolicy(
   const meetQuota = (partitionKey: Part[], view: RequestView): Soon<Match> =>
     whenKnown(sized ? sized(view) : policy, (policy) =>
       whenKnown(costOf ? costOf(view) : otherwise, (cost): Match => {
-        const period = periodOf?.(clock())
+        const period = policy.calendar?.periodAt(clock())
         const match = period
           ? { policy, partitionKey, cost, period }
           : { policy, partitionKey, cost }

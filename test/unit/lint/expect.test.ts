@@ -1,11 +1,13 @@
 /** Expectations of the configuration: what policies must hold for every request. */
 
 import { describe, expect, test } from 'vitest'
+import { Calendar } from '../../../src/core/base/calendar.ts'
 import type {
   ConfigOptions,
   ExpectOptions,
   PolicyOptions,
 } from '../../../src/core/config/options.ts'
+
 import { parseConfig } from '../../../src/core/config/parse.ts'
 import { jwt as createJwt } from '../../../src/features/jwt/index.ts'
 import { checkExpectations } from '../../../src/lint/expect/expectations.ts'
@@ -298,7 +300,7 @@ test.each<[string, Parameters<typeof mostUnits>[0], [ms: number, units: number][
   ],
   [
     'calendar day',
-    { ...terms, algorithm: 'fixed-window', calendar: { unit: 'day', timeZone: 'Europe/Berlin' } },
+    { ...terms, algorithm: 'fixed-window', calendar: new Calendar('day', 'Europe/Berlin') },
     [
       [23 * 3_600_000 + 1, 20],
       [23 * 3_600_000 + 2, 30],
@@ -306,7 +308,7 @@ test.each<[string, Parameters<typeof mostUnits>[0], [ms: number, units: number][
   ],
   [
     'calendar day in UTC',
-    { ...terms, algorithm: 'fixed-window', calendar: { unit: 'day', timeZone: 'UTC' } },
+    { ...terms, algorithm: 'fixed-window', calendar: new Calendar('day', 'UTC') },
     [
       [24 * 3_600_000 + 1, 20],
       [24 * 3_600_000 + 2, 30],

@@ -1,6 +1,6 @@
 /** The fields of a limit that need no request, and their normal form. `limits()` loads them without the rest of the schema. */
 import * as v from 'valibot'
-import { isTimeZone } from '../../base/calendar.ts'
+import { Calendar, isTimeZone } from '../../base/calendar.ts'
 import { tagOf } from '../../base/tag.ts'
 import { buckets } from './policy-checks.ts'
 import { type Output, oneOf, timeout, whole } from './shapes.ts'
@@ -66,7 +66,7 @@ export function normalTerms(
   isDistinct = false,
 ) {
   const { window, timeZone = 'UTC', algorithm: written, align = 'first-request', burst } = options
-  const calendar = isUnit(window) ? { unit: window, timeZone } : undefined
+  const calendar = isUnit(window) ? new Calendar(window, timeZone) : undefined
   const isSpaced = written === 'gcra'
   const counting = isSpaced ? 'token-bucket' : written
   // With another algorithm the feature reports a problem.
