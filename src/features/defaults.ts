@@ -22,9 +22,19 @@ export const defaultFields: readonly FeatureFields[] = [
   declarations.turns,
 ]
 
-const compiles: Record<string, Feature['compile']> = stages
-
 export const defaults = (): Feature[] => [
-  ...defaultFields.map((one) => ({ ...one, compile: compiles[one.name] ?? (() => ({})) })),
+  { ...declarations.bans, compile: stages.bans },
+  { ...declarations.concurrency, compile: stages.concurrency },
+  { ...declarations.distinct, compile: stages.distinct },
+  { ...declarations.headerSets, compile: () => ({}) },
+  { ...declarations.leases, compile: stages.leases },
+  { ...declarations.live, compile: stages.live },
+  { ...declarations.overrides, compile: stages.overrides },
+  { ...declarations.plans, compile: stages.plans },
+  { ...declarations.proxies, compile: stages.proxies },
+  { ...declarations.refusals, compile: stages.refusals },
+  { ...declarations.shield, compile: stages.shield },
+  { ...declarations.slidingLog, compile: stages.slidingLog },
+  { ...declarations.turns, compile: stages.turns },
   ...coreParts(),
 ]

@@ -94,18 +94,6 @@ export function algorithmHint(text: string): string {
   return Object.hasOwn(ALGORITHMS, name) ? `Write '${ALGORITHMS[name]}'.` : ''
 }
 
-const UNITS: Record<string, string> = {
-  millisecond: 'ms',
-  msec: 'ms',
-  second: 's',
-  sec: 's',
-  minute: 'm',
-  min: 'm',
-  hour: 'h',
-  hr: 'h',
-  day: 'd',
-  week: 'w',
-}
 const CALENDAR = ['day', 'week', 'month']
 
 /** The hint for a duration in words, such as `'1 minute'` or `'per day'`. Empty without one. */
@@ -116,11 +104,11 @@ export function durationHint(text: string): string {
   if (name === 'month') {
     return "Write window: 'month' for calendar months, with algorithm: 'fixed-window', or '30d'."
   }
-  const unit = Object.hasOwn(UNITS, name)
-    ? UNITS[name]
-    : Object.values(UNITS).find((one) => one === name)
-  if (unit === undefined)
-    return /^\d+$/.test(text) ? `Write '${text}s', or the number in milliseconds.` : ''
+  const isUnit = /^(ms?|msec|millisecond|s|sec|second|min|minute|h|hr|hour|d|day|w|week)$/.test(
+    name,
+  )
+  if (!isUnit) return /^\d+$/.test(text) ? `Write '${text}s', or the number in milliseconds.` : ''
+  const unit = /^(ms|milli)/.test(name) ? 'ms' : name[0]
   const calendar = CALENDAR.includes(name) && count === '1'
   return `Write '${count}${unit}'${calendar ? `, or '${name}' for calendar ${name}s with algorithm: 'fixed-window'` : ''}.`
 }

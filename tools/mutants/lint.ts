@@ -95,7 +95,7 @@ export const lintMutants: Mutant[] = [
   ),
   idle('windows open at the same time', 'covers(policy.match, other.match))', 'true)', 'idle'),
   idle('a cost does not matter', 'price <= 1 &&', '', 'idle'),
-  neighbours('a unit in words is minutes', "  hour: 'h',", "  hour: 'm',", 'invalid'),
+  neighbours('a unit in words is minutes', ': name[0]', ": 'm'", 'invalid'),
   most(
     'an interval includes its end',
     'one > time - this.#inMs',

@@ -8,11 +8,7 @@ import { decompressing, EventEnds, type Reader, readerFor } from './readers.ts'
 /** The longest JSON response and the longest event that are read. Each response in flight may use this much memory. */
 const MAX_BYTES = 1024 * 1024
 
-export function meterBody(
-  answer: Response,
-  metering: Metering,
-  maxBytes = MAX_BYTES,
-): Response | undefined {
+export function meterBody(answer: Response, metering: Metering, maxBytes = MAX_BYTES) {
   const { headers, status } = answer
   if ((answer as { webSocket?: unknown }).webSocket) return undefined
   const body = metering.isSent ? answer.body : null

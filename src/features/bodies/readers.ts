@@ -37,11 +37,7 @@ export class EventEnds {
 }
 
 /** Makes the reader for a type of content. Returns `undefined` for a type without usage. */
-export function readerFor(
-  contentType: string,
-  usages: Usage[],
-  maxBytes: number,
-): { reader: Reader; isStream: boolean } | undefined {
+export function readerFor(contentType: string, usages: Usage[], maxBytes: number) {
   const type = contentType.split(';', 1)[0]!.trim().toLowerCase()
   if (type === 'text/event-stream') return { reader: eventReader(usages, maxBytes), isStream: true }
   return /^application\/(.+\+)?json$/.test(type)

@@ -29,12 +29,7 @@ export interface SentRequest {
  * Builds the requests of a call: first refunds of unspent units, then each request without its lent limits. After each request, a
  * `follow` for every lease takes units in advance if the request passes.
  */
-export function callFor(
-  requests: StoreRequest[],
-  quotas: LeasedLimits,
-  lent: Lent,
-  now: number,
-): SentRequest[] {
+export function callFor(requests: StoreRequest[], quotas: LeasedLimits, lent: Lent, now: number) {
   const refunds: SentRequest[] = []
   const others: SentRequest[] = []
   let room = MAX_REQUESTS - requests.length
@@ -66,12 +61,7 @@ export function callFor(
   return [...refunds, ...others]
 }
 
-export function begin(
-  sent: SentRequest[],
-  quotas: LeasedLimits,
-  lent: Lent,
-  until: number,
-): LeaseCall {
+export function begin(sent: SentRequest[], quotas: LeasedLimits, lent: Lent, until: number) {
   const call = new LeaseCall(until)
   for (const { taken, refunded } of sent) {
     if (taken) call.carry(quotas.get(taken.limit)!, { free: taken.count })

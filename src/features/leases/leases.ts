@@ -90,11 +90,7 @@ export function withLeases(
   }
 
   /** Never rejects. */
-  async function decide(
-    requests: StoreRequest[],
-    quotas: LeasedLimits,
-    options: StoreOptions,
-  ): Promise<StoreResult> {
+  async function decide(requests: StoreRequest[], quotas: LeasedLimits, options: StoreOptions) {
     const { deadlineMs = DEADLINE_MS } = options
     const start = time()
     const inFlight = areLeased(requests, quotas) ? reserve(quotas, start) : undefined
@@ -106,10 +102,7 @@ export function withLeases(
   }
 
   /** Makes a call to the store. Never rejects. */
-  async function call(
-    requests: StoreRequest[],
-    options: StoreOptions & { deadlineMs: number },
-  ): Promise<StoreResult> {
+  async function call(requests: StoreRequest[], options: StoreOptions & { deadlineMs: number }) {
     const sentAt = time()
     const quotas = quotasOf(requests) // not those from before the wait: they may have been forgotten
     const spent = spend(requests, quotas, sentAt)

@@ -24,13 +24,12 @@ export function pointsOf({ series, store }: Counts): [CounterName, Points][] {
     ])
   const near = new Map<string, number>()
   for (const one of series) near.set(one.policy, (near.get(one.policy) ?? 0) + one.near)
-  const points: Record<CounterName, Points> = {
-    decisions: bySeries('decisions'),
-    units: bySeries('units'),
-    near_limit: [...near].map(([policy, count]) => [{ policy }, count]),
-    'store.calls': [[{}, store.calls]],
-    'store.billed_commands': [[{}, store.billedCommands]],
-    'store.errors': Object.entries(store.errors).map(([code, count]) => [{ code }, count]),
-  }
-  return Object.entries(points) as [CounterName, Points][]
+  return [
+    ['decisions', bySeries('decisions')],
+    ['units', bySeries('units')],
+    ['near_limit', [...near].map(([policy, count]) => [{ policy }, count])],
+    ['store.calls', [[{}, store.calls]]],
+    ['store.billed_commands', [[{}, store.billedCommands]]],
+    ['store.errors', Object.entries(store.errors).map(([code, count]) => [{ code }, count])],
+  ]
 }

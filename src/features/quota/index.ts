@@ -78,11 +78,7 @@ export function quota(options: QuotaOptions = {}): Feature {
     return found
   }
 
-  async function answer(
-    request: Request,
-    runtime: RuntimeContext,
-    limiter: Limiter,
-  ): Promise<Response> {
+  async function answer(request: Request, runtime: RuntimeContext, limiter: Limiter) {
     const { config, readAddress, rulesOf, partsOf } = limiter
     const { method, headers } = request
     // Pages of another origin may send their credentials.

@@ -113,10 +113,7 @@ export function createRoom(most: number) {
     timer.cancel()
   }
 
-  async function wait(
-    waiter: WaitingGuest,
-    closed: Promise<unknown> | undefined,
-  ): Promise<boolean> {
+  async function wait(waiter: WaitingGuest, closed: Promise<unknown> | undefined) {
     let isGone = false
     const end = () => {
       isGone = true

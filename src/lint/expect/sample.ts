@@ -39,10 +39,7 @@ export const plainSample: SampleRequest = {
 const runtime = { env: {}, context: undefined, waitUntil: () => {} }
 const readAddress = addressReader('cloudflare')
 
-export function viewOf(
-  sample: SampleRequest,
-  config: Pick<Config, 'caseSensitivePaths'>,
-): RequestView {
+export function viewOf(sample: SampleRequest, config: Pick<Config, 'caseSensitivePaths'>) {
   const { method, host, path, header, query, ip, country, asn, ja4, score, bot, parts } = sample
   const parameters = new URLSearchParams(query).toString()
   const url = `https://${host}${path}${parameters && `?${parameters}`}`
@@ -150,9 +147,7 @@ export const usualChanges: SampleChange[] = [
   withField({ host: 'www.example.com' }),
   ...[undefined, 'US', 'NZ'].map((country) => withField({ country })),
   ...[undefined, 64_496, 65_551].map((asn) => withField({ asn })),
-  withField({ ja4: undefined }),
-  withField({ score: undefined }),
-  withField({ bot: undefined }),
+  ...['ja4', 'score', 'bot'].map((name) => withField({ [name]: undefined })),
 ]
 
 /** A sample in words: `POST /login with X-Plan: free, from 10.0.0.1`. */
