@@ -30,7 +30,7 @@ const entries = {
 
 /** Entries that run in Node only. They contain the bridge, which is not published. */
 const nodeEntries = {
-  testing: 'src/testing/index.ts',
+  testing: 'src/testing/start.ts',
   cli: 'cli/main.ts',
 }
 

@@ -1,6 +1,6 @@
 /** Tests the policies of sluice.config.ts: runs the Worker as deployed, on a real Redis. */
 import { afterAll, beforeEach, expect, test } from 'vitest'
-import { startSluice } from '../src/testing/index.ts' // 'sluice/testing' in your own project
+import { startSluice } from '../src/testing/start.ts' // 'sluice/testing' in your own project
 
 const sluice = await startSluice({ worker: { wranglerConfig: 'wrangler.toml' } })
 beforeEach(() => sluice.flush())

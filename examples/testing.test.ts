@@ -1,6 +1,6 @@
 /** Tests of a Hono app with two policies. docs/guides/test-policies.md shows this file, with the names of your own project. */
 import { afterAll, beforeEach, expect, test } from 'vitest'
-import { startSluice } from '../src/testing/index.ts' // 'sluice/testing' in your own project
+import { startSluice } from '../src/testing/start.ts' // 'sluice/testing' in your own project
 
 const sluice = await startSluice({ worker: { main: 'examples/middleware.ts' } })
 beforeEach(() => sluice.flush())

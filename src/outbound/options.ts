@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import type { ConfigOptions, PolicyOptions } from '../core/config/options.ts'
 import { parsedOptions } from '../core/config/schema/checked.ts'
 import { type Input, object, timeout, whole } from '../core/config/schema/shapes.ts'
-import { createLimiter, type Limiter } from '../core/create.ts'
+import { createLimiter } from '../core/create.ts'
 import { operations } from '../core/decide/operate.ts'
 import type { Feature } from '../core/feature.ts'
 import { penalties } from '../features/bans/stages.ts'
@@ -99,12 +99,6 @@ export interface OutboundOptions
   waitUntil?: (promise: Promise<unknown>) => void
 }
 
-export interface Parsed {
-  limiter: Limiter
-  waitMs: number
-  maxWaiting: number
-}
-
 const anything = v.optional(v.unknown())
 const outboundOptions = object(
   () => ({
@@ -133,7 +127,7 @@ const entriesOf = (list: unknown): Record<string, unknown>[] =>
   Array.isArray(list) ? list.map(Object) : []
 
 /** @throws {ConfigError} lists every problem */
-export function parseOptions(given: OutboundOptions): Parsed {
+export function parseOptions(given: OutboundOptions) {
   const options = parsedOptions(outboundOptions, given, 'outbound')
   const { wait, maxWaiting, env: _, waitUntil: __, policies: written, ...rest } = options
   const policies = Array.isArray(written)

@@ -11,7 +11,7 @@ import type { Matched } from '../core/program/match.ts'
 import { createRoom } from '../features/turns/room.ts'
 import { bannedIn, cooldownOf, type createCooldowns } from './cooldowns.ts'
 import { OutboundError } from './error.ts'
-import type { Parsed } from './options.ts'
+import type { parseOptions } from './options.ts'
 import { type QueuedCall, SlotQueues } from './slot-queue.ts'
 
 /** So often a call in a cooldown asks again, ms: an operator may have lifted it. */
@@ -24,7 +24,7 @@ export interface Turn {
 }
 
 export function createTurns(
-  { limiter, waitMs, maxWaiting }: Parsed,
+  { limiter, waitMs, maxWaiting }: ReturnType<typeof parseOptions>,
   cooldowns: ReturnType<typeof createCooldowns>,
   partsOf: () => LimiterParts,
   waitUntil: (promise: Promise<unknown>) => void,

@@ -1,3 +1,4 @@
+/** `sluice/testing`: Redis, the bridge and the user's Worker or app for tests. */
 import { isIP } from 'node:net'
 import { startBridge, startRedis } from 'sluice-upstash-bridge'
 import type { Duration } from '../core/base/duration.ts'
@@ -7,6 +8,9 @@ import { serveOrigin, type TestOrigin } from './origin.ts'
 import type { Running } from './running.ts'
 import { startWorker } from './worker.ts'
 import { openProject, type TestWorker, type WranglerProject } from './wrangler.ts'
+
+export type { TestApp } from './app.ts'
+export type { TestWorker } from './wrangler.ts'
 
 export interface StartSluiceOptions {
   /** Your Worker, which runs in workerd. Needs wrangler in your project. Not together with `app`. */

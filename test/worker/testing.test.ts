@@ -2,7 +2,7 @@
 import { Hono } from 'hono'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { rateLimiter } from '../../src/index.ts'
-import { type SluiceTest, type StartSluiceOptions, startSluice } from '../../src/testing/index.ts'
+import { type SluiceTest, type StartSluiceOptions, startSluice } from '../../src/testing/start.ts'
 import app from './testing-app.ts'
 
 /** wrangler needs seconds to build a Worker, and more on a busy machine. */

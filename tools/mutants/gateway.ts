@@ -37,8 +37,8 @@ export const gatewayMutants: Mutant[] = [
   proxy('The fields of the client replace those of Sluice', ' ||\n    isOwn(name)', '', 'shadow'),
   proxy(
     'A client claims a path with a field that has "_"',
-    'REQUEST_CLAIMS.has(dashed)',
-    'REQUEST_CLAIMS.has(name)',
+    'REQUEST_CLAIMS.test(dashed)',
+    'REQUEST_CLAIMS.test(name)',
     'proxy',
   ),
   proxy(

@@ -3,7 +3,7 @@ import type { Limiter } from '../../core/feature.ts'
 import type { NodeRequest } from './incoming.ts'
 import { createNodeLimiter, type DecidedContext, type NodeResponse, serverOf } from './serve.ts'
 
-/** The parts of Fastify's request that the plugin uses. */
+/** The parts of Fastify that the plugin uses. */
 interface RequestOfFastify extends DecidedContext {
   raw: NodeRequest
 }
@@ -11,7 +11,6 @@ interface RequestOfFastify extends DecidedContext {
 // biome-ignore lint/suspicious/noExplicitAny: the methods of Fastify are generic
 type Any = any
 
-/** The parts of Fastify's reply that the plugin uses. */
 interface ReplyOfFastify {
   raw: NodeResponse
   getHeaders(): object
@@ -24,7 +23,6 @@ interface ReplyOfFastify {
   then(ended: () => void, failed: (error: unknown) => void): unknown
 }
 
-/** The parts of a Fastify instance that the plugin uses. */
 interface InstanceOfFastify {
   hasRequestDecorator(name: string): boolean
   decorateRequest(name: Any, value: Any): Any

@@ -109,56 +109,26 @@ function withWatchedChunks(request: Request, onBroken: () => void): Request {
 const verbatim = { encodeResponseBody: 'manual', encodeBody: 'manual' } as object
 
 /** Fields that claim a path or method other than the one that policies matched. */
-const REQUEST_CLAIMS = new Set([
-  'x-original-url',
-  'x-rewrite-url',
-  'x-http-method',
-  'x-http-method-override',
-  'x-method-override',
-])
+const REQUEST_CLAIMS = /^x-(original-url|rewrite-url|http-method|(http-)?method-override)$/
 
 /**
  * Fields that claim another client, host or path prefix. Cloudflare or a rule of the zone may set them for the origin of the zone.
  * Any other origin gets `X-Forwarded-For`, `-Host` and `-Proto` from this Worker.
  */
-const CLIENT_CLAIMS = new Set([
-  'cf-connecting-ipv6', // Cloudflare sets it with Pseudo IPv4 only.
-  'cf-pseudo-ipv4',
-  'client-ip',
-  'fastly-client-ip',
-  'fly-client-ip',
-  'forwarded',
-  'forwarded-for',
-  'proxy-client-ip',
-  'true-client-ip',
-  'wl-proxy-client-ip',
-  'x-appengine-user-ip',
-  'x-azure-clientip',
-  'x-client-ip',
-  'x-cluster-client-ip',
-  'x-envoy-external-address',
-  'x-envoy-original-path',
-  'x-forwarded',
-  'x-forwarded-for',
-  'x-forwarded-host',
-  'x-forwarded-port',
-  'x-forwarded-prefix',
-  'x-forwarded-proto',
-  'x-forwarded-scheme',
-  'x-forwarded-server',
-  'x-forwarded-ssl',
-  'x-forwarded-uri',
-  'x-host',
-  'x-http-host-override',
-  'x-original-forwarded-for',
-  'x-original-host',
-  'x-original-uri',
-  'x-originating-ip',
-  'x-real-ip',
-  'x-remote-addr',
-  'x-remote-ip',
-  'x-script-name',
-])
+const CLIENT_CLAIMS = new RegExp(
+  [
+    'cf-(connecting-ipv6|pseudo-ipv4)', // Cloudflare sets them with Pseudo IPv4 only.
+    '((fastly|fly|proxy|true|wl-proxy|x|x-cluster)-)?client-ip',
+    'x-(appengine-user|originating|real|remote)-ip',
+    'x-(azure-clientip|envoy-external-address|remote-addr)',
+    '(x-)?forwarded(-for)?',
+    'x-forwarded-(host|port|prefix|proto|scheme|server|ssl|uri)',
+    'x-original-(forwarded-for|host|uri)',
+    'x-(envoy-original-path|host|http-host-override|script-name)',
+  ]
+    .map((names) => `^${names}$`)
+    .join('|'),
+)
 
 /**
  * Reports whether the origin must not get a field: one that claims something about the request, or a `Sluice-*` field, which it would
@@ -168,8 +138,8 @@ function isClaim(name: string, { zone }: { zone: boolean }): boolean {
   const dashed = cgiName(name)
   const respelled = name !== dashed
   return (
-    REQUEST_CLAIMS.has(dashed) ||
-    (CLIENT_CLAIMS.has(dashed) && (respelled || !zone)) ||
+    REQUEST_CLAIMS.test(dashed) ||
+    (CLIENT_CLAIMS.test(dashed) && (respelled || !zone)) ||
     (respelled && dashed.startsWith('cf-')) ||
     isOwn(name)
   )

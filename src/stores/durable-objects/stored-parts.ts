@@ -25,22 +25,6 @@ interface StoredRow<T> {
   expires: number
 }
 
-/** A part that has changed: its value and its end, ms since the epoch. */
-interface Change {
-  value: unknown
-  end: number
-}
-
-interface Saving {
-  /** The time of the decision, ms since the epoch. */
-  now: number
-  /** The time by the object's clock, ms since the epoch. */
-  time: number
-  lists: StoreRequest[][]
-  /** True if the subject has made a request shortly before. */
-  isDense: boolean
-}
-
 const RECORD = 'record'
 
 export class StoredParts implements Parts {
@@ -53,7 +37,8 @@ export class StoredParts implements Parts {
   readonly #known = new Map<string, unknown>()
   /** The replies of this life of the object by key, oldest first, until the first decision after their end. */
   readonly #replies = new Map<string, StoredReply>()
-  readonly #changes = new Map<string, Change>()
+  /** The parts that have changed: their values and their ends, ms since the epoch. */
+  readonly #changes = new Map<string, { value: unknown; end: number }>()
   /** When the alarm goes off, ms since the epoch. */
   #alarmAt: number | null = null
   /** The time of the last decision, ms since the epoch. */
@@ -133,8 +118,12 @@ export class StoredParts implements Parts {
     return false
   }
 
-  /** Writes all changes, or none. The counts of a dense subject are written ahead. */
-  save({ now, time, lists, isDense }: Saving): void {
+  /**
+   * Writes all changes, or none.
+   * @param now the time of the decision, and `time` that of the object's clock, ms since the epoch
+   * @param isDense true if the subject has made a request shortly before: then its counts are written ahead
+   */
+  save(lists: StoreRequest[][], now: number, time: number, isDense: boolean): void {
     for (const { limits } of lists.flat()) {
       for (const { terms } of limits) this.#counts.set(terms.tag, terms)
     }

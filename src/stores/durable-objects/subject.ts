@@ -73,7 +73,7 @@ export class SluiceSubject {
     }
     const isDense = time - this.#calledAt < DENSE_MS
     this.#calledAt = time
-    parts.save({ now: decidedAt, time, lists, isDense })
+    parts.save(lists, decidedAt, time, isDense)
     if (parts.isAhead) this.#timer ??= setTimeout(() => this.#writeBack(), DENSE_MS)
     return { replies }
   }

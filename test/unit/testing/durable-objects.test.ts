@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { gatewayFiles } from '../../../cli/init/templates.ts'
-import { type SluiceTest, startSluice } from '../../../src/testing/index.ts'
+import { type SluiceTest, startSluice } from '../../../src/testing/start.ts'
 
 const source = (file: string) =>
   JSON.stringify(new URL(`../../../src/${file}`, import.meta.url).pathname)

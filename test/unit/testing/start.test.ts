@@ -7,11 +7,11 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { Hono } from 'hono'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { startSluice } from '../../../src/testing/index.ts'
+import { startSluice } from '../../../src/testing/start.ts'
 import { root } from '../../support/pages.ts'
 
 const app = new Hono().get('/', (c) => c.text('ok'))
-const entry = JSON.stringify(new URL('../../../src/testing/index.ts', import.meta.url))
+const entry = JSON.stringify(new URL('../../../src/testing/start.ts', import.meta.url))
 
 let folder: string
 beforeEach(async () => {
