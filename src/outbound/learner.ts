@@ -6,7 +6,7 @@ import { type Correction, REFUND_MS } from '../core/connection/store.ts'
 import type { PolicyLimit } from '../core/decide/limit.ts'
 import { operate } from '../core/decide/operate.ts'
 import type { LimiterParts } from '../core/decide/question.ts'
-import { type Report, reportsOf } from './reports.ts'
+import { type ReportedLimit, reportsOf } from './reports.ts'
 
 /** How long a lower limit is in force, ms. Each response that reports it begins this time again. */
 const LOWERED_MS = 600_000
@@ -117,13 +117,13 @@ function debtOf(
   return isOther ? 0 : ours - left
 }
 
-const kindOf = ({ policy: { cost } }: PolicyLimit): Report['kind'] =>
+const kindOf = ({ policy: { cost } }: PolicyLimit): ReportedLimit['kind'] =>
   cost.usage !== undefined || cost.response !== undefined || cost.body !== undefined
     ? 'tokens'
     : 'requests'
 
 /** The limit that a report is about: of its kind and window, and if there are several, of its size. */
-function limitFor(told: Report, rates: PolicyLimit[]): PolicyLimit | undefined {
+function limitFor(told: ReportedLimit, rates: PolicyLimit[]): PolicyLimit | undefined {
   const { kind, windowMs } = told
   const fits = rates.filter(
     (limit) =>

@@ -10,7 +10,7 @@ import {
 } from '../core/base/foreign-wait.ts'
 
 /** One limit as the other side reports it. A number that it does not report is undefined. */
-export interface Report {
+export interface ReportedLimit {
   /** What it counts. */
   kind: 'requests' | 'tokens'
   /** Its window, ms. */
@@ -23,7 +23,7 @@ export interface Report {
 }
 
 /** All reports of a response. Never throws: what is not understood is left out. */
-export function reportsOf(headers: Headers): Report[] {
+export function reportsOf(headers: Headers): ReportedLimit[] {
   return [
     ...structured(headers),
     ...separate(headers),
@@ -37,13 +37,14 @@ const wholeOf = (value: unknown): number | undefined => {
   return number !== undefined && number < 2 ** 51 ? Math.floor(number) : undefined
 }
 
-const kindOf = (name: string): Report['kind'] => (/token/i.test(name) ? 'tokens' : 'requests')
+const kindOf = (name: string): ReportedLimit['kind'] =>
+  /token/i.test(name) ? 'tokens' : 'requests'
 
 /** `RateLimit` and `RateLimit-Policy` of drafts 7 to 11. */
-function structured(headers: Headers): Report[] {
+function structured(headers: Headers): ReportedLimit[] {
   const field = headers.get('ratelimit')
   const policies = policiesOf(headers.get('ratelimit-policy'))
-  const reports: Report[] = []
+  const reports: ReportedLimit[] = []
   for (const [name, parameters] of attempt(field, parseList) ?? []) {
     const left = wholeOf(parameters.get('r'))
     if (left === undefined) continue
@@ -61,8 +62,8 @@ function structured(headers: Headers): Report[] {
 }
 
 /** The policies of `RateLimit-Policy` by name: drafts 8 to 11 have "name";q=100;w=60, and draft 7 has 100;w=60. */
-function policiesOf(field: string | null): Map<string, Partial<Report>> {
-  const policies = new Map<string, Partial<Report>>()
+function policiesOf(field: string | null): Map<string, Partial<ReportedLimit>> {
+  const policies = new Map<string, Partial<ReportedLimit>>()
   for (const [item, parameters] of attempt(field, parseList) ?? []) {
     const limit = wholeOf(typeof item === 'number' ? item : parameters.get('q'))
     const seconds = wholeOf(parameters.get('w'))
@@ -73,7 +74,7 @@ function policiesOf(field: string | null): Map<string, Partial<Report>> {
 }
 
 /** `RateLimit-Remaining` of draft 6, and `X-RateLimit-Remaining` of GitHub and many others. */
-function separate(headers: Headers): Report[] {
+function separate(headers: Headers): ReportedLimit[] {
   for (const prefix of ['ratelimit', 'x-ratelimit']) {
     const left = wholeOf(fieldOf(headers, `${prefix}-remaining`))
     if (left !== undefined) {
@@ -84,7 +85,7 @@ function separate(headers: Headers): Report[] {
 }
 
 /** The fields of OpenAI, Anthropic and those who copy them: one triple for requests, one for tokens. */
-const vendor = (headers: Headers, field: (name: string, what: string) => string): Report[] =>
+const vendor = (headers: Headers, field: (name: string, what: string) => string): ReportedLimit[] =>
   (['requests', 'tokens'] as const).map((kind) => ({
     kind,
     limit: wholeOf(fieldOf(headers, field(kind, 'limit'))),

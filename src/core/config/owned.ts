@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import type { FeatureFields } from './feature.ts'
 import { type AddProblem, isObject } from './schema/shapes.ts'
 
-type Fields = Record<string, unknown>
+type OwnedValues = Record<string, unknown>
 
 /**
  * Parses the fields of these features in a configuration and in its policies, in place. A field with a problem is left out of a policy,
@@ -11,11 +11,11 @@ type Fields = Record<string, unknown>
  * @returns the fields of the configuration
  */
 export function parseOwned(
-  config: Fields,
+  config: OwnedValues,
   features: readonly FeatureFields[],
   problem: AddProblem,
-): Fields {
-  const found: Fields = {}
+): OwnedValues {
+  const found: OwnedValues = {}
   for (const { fields, settings } of features) {
     if (settings) Object.assign(found, parseFields(config, settings(config), [], problem, null))
     if (!fields || !Array.isArray(config.policies)) continue
@@ -27,13 +27,13 @@ export function parseOwned(
 }
 
 function parseFields(
-  input: Fields,
+  input: OwnedValues,
   entries: v.ObjectEntries,
   at: (string | number)[],
   problem: AddProblem,
   faulty?: null,
-): Fields {
-  const found: Fields = {}
+): OwnedValues {
+  const found: OwnedValues = {}
   for (const [name, schema] of Object.entries(entries)) {
     const { success, output, issues = [] } = v.safeParse(schema, input[name])
     found[name] = success ? output : faulty

@@ -8,17 +8,17 @@ import type { ReadAddress } from '../../core/request/client-address.ts'
 const HIDDEN =
   /^(header:(rsc|next-(router-(state-tree|(segment-)?prefetch)|hmr-refresh|resume)|x-middleware-(rewrite|redirect|set-cookie|skip|override-headers|next)|x-now-route-matches|x-matched-path|x-next-resume-state-length)|query:-rsc)$/
 
-type Path = (string | number)[]
+type NamedField = [field: string, path: (string | number)[]]
 
 /** The request fields that options name, such as `header:rsc`, in conditions, keys, costs and sources of an address. */
-function fieldsIn(value: unknown, path: Path): [field: string, path: Path][] {
+function fieldsIn(value: unknown, path: NamedField[1]): NamedField[] {
   const name = path.at(-1)
   if (typeof value === 'string') return [[name === 'header' ? `header:${value}` : value, path]]
   if (typeof value !== 'object' || value === null) return []
   return Object.entries(value).flatMap(([key, inner]) => {
     const at = [...path, Array.isArray(value) ? Number(key) : key]
     const isNamed = name === 'header' || name === 'query'
-    return isNamed ? [[`${name}:${key}`, at] as [string, Path]] : fieldsIn(inner, at)
+    return isNamed ? [[`${name}:${key}`, at] as NamedField] : fieldsIn(inner, at)
   })
 }
 
