@@ -1,6 +1,6 @@
 import type { RuntimeContext } from '../core/base/runtime.ts'
 import type { Limiter } from '../core/create.ts'
-import { missingParts } from '../core/decide/configured.ts'
+import { missingParts } from '../core/decide/database.ts'
 import { jsonAnswer } from '../core/respond/response.ts'
 import { callerOf, tokenOf } from './caller.ts'
 

@@ -1,6 +1,6 @@
 /** Compares a module with the configuration that it was built from. */
 import { fnv1a } from '../core/base/fnv.ts'
-import { NotConfigured } from '../core/decide/configured.ts'
+import { NotConfigured } from '../core/decide/database.ts'
 import type { Engine } from '../core/decide/engine.ts'
 import type { Feature } from '../core/feature.ts'
 

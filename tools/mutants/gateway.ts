@@ -153,7 +153,7 @@ export const gatewayMutants: Mutant[] = [
     "callerOf(token, ['operate', 'api'], env)",
     'health',
   ),
-  mutantsOf('src/core/decide/configured.ts', 'test/unit/hosts')(
+  mutantsOf('src/core/decide/database.ts', 'test/unit/hosts')(
     'Any URL is that of the REST API',
     '!isRestUrl(url)',
     '!url',

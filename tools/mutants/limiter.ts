@@ -396,7 +396,7 @@ export const limiterMutants: Mutant[] = [
   ),
   creation(
     'keeps the database after its credentials change',
-    '!values || hasChanged(given)',
+    '!values?.every((value, index) => given[variables[index]!] === value)',
     '!values',
     'engine',
   ),

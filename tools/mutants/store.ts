@@ -36,8 +36,8 @@ const inFlight = leasing('in-flight')
 const leases = leasing('leases')
 const entries = fallback('entries')
 const share = fallback('share')
-const refund = fallback('refund')
-const fromReply = fallback('from-reply')
+const refund = fallback('states')
+const fromReply = fallback('states')
 const local = fallback('local')
 const algorithm = algorithms('algorithm')
 const fixed = algorithms('fixed-window')
@@ -185,12 +185,7 @@ export const storeMutants: Mutant[] = [
     'keys += limits.length',
     'pack',
   ),
-  pack(
-    'a leading follow follows the list before',
-    'index < leading ?',
-    'index > leading ?',
-    'pack',
-  ),
+  pack('a leading follow follows the list before', 'leads ? {', '!leads ? {', 'pack'),
   pack(
     'each list gets the states of the lists after it',
     'all.slice(next - length, next)',
@@ -340,7 +335,7 @@ export const storeMutants: Mutant[] = [
   upstash('sends the script with every call', 'script.isLoaded = true', 'void 0', 'upstash'),
   upstash(
     'sends the script with every call of an HTTP request',
-    'carried.has(script) || (script.isLoaded && !isResent)',
+    '(script.isLoaded && !isResent) || carried.includes(script)',
     'script.isLoaded && !isResent',
     'many-lists',
   ),
@@ -453,7 +448,7 @@ export const storeMutants: Mutant[] = [
   ),
   batching('an idempotent call joins a batch', ' && !idempotency && ', ' && ', 'batching'),
   batching('a call with a time joins a batch', ' && time === undefined', '', 'batching'),
-  batching('a rejected call answers no request', '.catch((): StoreResult[] => [])', '', 'batching'),
+  batching('a rejected call answers no request', '.catch(failed)', '', 'batching'),
   batching('does not keep the isolate alive for its batch', 'waitUntil(promise)\n', '', 'batching'),
 
   breaker('opens after six failures', 'const THRESHOLD = 5', 'const THRESHOLD = 6', 'breaker'),

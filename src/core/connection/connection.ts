@@ -1,6 +1,7 @@
 /** The calls to one database, with a circuit breaker. Concurrent decisions of an isolate go in one call. */
 import { systemClock } from '../base/clock.ts'
-import { NOT_SENT, StoreError, type StoreErrorCode } from '../base/errors.ts'
+import { asStoreError, NOT_SENT, StoreError } from '../base/errors.ts'
+import { inTime } from '../base/sleep.ts'
 import { withResolvers } from '../base/with-resolvers.ts'
 import { type BegunCall, type BreakerOptions, createBreaker, type Health } from './breaker.ts'
 import {
@@ -119,16 +120,17 @@ export function connect(
     if (entries.length === 0) return
     const deadlineMs = Math.max(1, ...entries.map((entry) => remainingMs(entry, now)))
     const lists = entries.flatMap((entry) => entry.lists)
-    const onCall = listenersOf(entries)
-    const options = { deadlineMs, ...(onCall && { onCall }) }
+    const options = { deadlineMs, onCall: listenersOf(entries) }
     const call = begin(lists, options, now)
-    const errors = (code: StoreErrorCode) => lists.map((): StoreResult => new StoreError(code))
-    let replies: StoreResult[]
+    const failed = (error: unknown) => lists.map((): StoreResult => asStoreError(error))
+    let replies = failed(new StoreError('circuit-open'))
     if (call) {
-      const deciding = store.decideEach(lists, options).catch((): StoreResult[] => [])
-      replies = await within(deadlineMs + LATE_MS, deciding, () => errors('timeout'))
+      // In a Worker a call that hangs ends only with its request.
+      const late = () => new StoreError('timeout')
+      const deciding = inTime(store.decideEach(lists, options), deadlineMs + LATE_MS, late)
+      replies = await deciding.catch(failed)
       call.end(replies)
-    } else replies = errors('circuit-open')
+    }
     const repliedAt = clock()
     let next = 0
     for (const entry of entries) {
@@ -176,21 +178,6 @@ function listenersOf(entries: Entry[]): StoreOptions['onCall'] {
   return (call) => {
     for (const { onCall } of entries) onCall?.(call)
   }
-}
-
-/** The result of a promise that does not reject, or another one after `ms`: in a Worker a call that hangs ends only with its request. */
-function within<Result>(
-  ms: number,
-  promise: Promise<Result>,
-  otherwise: () => Result,
-): Promise<Result> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(otherwise()), ms)
-    promise.then((result) => {
-      clearTimeout(timer)
-      resolve(result)
-    })
-  })
 }
 
 /** True if the request of an entry may have ended. The runtime warns if a promise of an ended request is resolved. */

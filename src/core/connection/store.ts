@@ -223,18 +223,18 @@ export interface StoreCall {
 
 export interface StoreOptions {
   /** The time of the decision, ms since the epoch. Defaults to the clock of the store. */
-  now?: number
+  now?: number | undefined
   /** How long the caller waits for the reply, ms. The call may run `LATE_MS` longer. Defaults to `DEADLINE_MS`. */
-  deadlineMs?: number
-  idempotency?: Idempotency
+  deadlineMs?: number | undefined
+  idempotency?: Idempotency | undefined
   /** Keeps the isolate alive after the request ends. Required for a call to join a batch. */
-  waitUntil?: (promise: Promise<unknown>) => void
+  waitUntil?: ((promise: Promise<unknown>) => void) | undefined
   /** The wait of the caller. Absent if several callers share the call. */
-  deadline?: Deadline
+  deadline?: Deadline | undefined
   /** Called for each HTTP request that is sent for this caller. Its numbers change until the request ends. */
-  onCall?: (call: StoreCall) => void
+  onCall?: ((call: StoreCall) => void) | undefined
   /** Lets `onStoreError` of the policies answer if the database does not. Defaults to an error. */
-  fallback?: boolean
+  fallback?: boolean | undefined
 }
 
 /** Called after the refund of a request that another database has refused, with the error if the refund failed. */

@@ -4,12 +4,10 @@
  */
 import { StoreError } from '../base/errors.ts'
 import { type Soon, whenAllKnown, whenKnown } from '../base/when-known.ts'
-import type { StoreOptions } from '../connection/store.ts'
 import { conclude, outcomeOf } from './conclude.ts'
 import type { DenialCache } from './denial-cache.ts'
 import { limitsOf, type PolicyLimit } from './limit.ts'
 import type { Match, Matched } from './matched.ts'
-import type { Meter } from './observer.ts'
 import type {
   DecideOptions,
   LimiterParts,
@@ -42,9 +40,10 @@ export function knownRefusal(
 
 /** Answers a question without the store, or makes the limits for the store to decide. */
 export function prepare(
-  { matched, mode = 'take', slot: givenSlot, settlesAll }: Question,
+  question: Question,
   parts: Pick<LimiterParts, 'nameSubject' | 'nameValues' | 'denialCache' | 'shield'>,
 ): Soon<Pending | Outcome> {
+  const { matched, mode = 'take' } = question
   const { denialCache, shield } = parts
   const { policies: matches, shield: shieldKey } = matched
   const refusal = knownRefusal(matched, mode === 'take' ? denialCache : undefined)
@@ -57,7 +56,7 @@ export function prepare(
   }
   let slot: string | undefined
   for (const { policy } of matches) {
-    if (policy.algorithm === 'concurrency') slot ??= givenSlot ?? crypto.randomUUID()
+    if (policy.algorithm === 'concurrency') slot ??= question.slot ?? crypto.randomUUID()
   }
   const isShielded =
     shield &&
@@ -65,7 +64,7 @@ export function prepare(
     mode === 'take' &&
     matches.some(({ policy, cost }) => policy.mode === 'enforce' && cost > 0)
   const pending = () =>
-    whenKnown(limitsOf(matches, slot, parts), (known) => pendingOf(known, mode, slot, settlesAll))
+    whenKnown(limitsOf(matches, slot, parts), (known) => pendingOf(known, mode, slot, question))
   if (!isShielded) return pending()
   return shield(shieldKey).then((decision) =>
     decision ? { decision, decidedBy: 'shield' } : pending(),
@@ -76,7 +75,7 @@ function pendingOf(
   limits: PolicyLimit[],
   mode: Pending['mode'],
   slot: string | undefined,
-  settlesAll: boolean | undefined,
+  { settlesAll, waitMs }: Question,
 ): Pending {
   const enforced: PolicyLimit[] = []
   let settles = false
@@ -91,7 +90,15 @@ function pendingOf(
       if (limit.policy.mode === 'shadow') requests.push({ mode: follow, limits: [limit] })
     }
   }
-  return { limits, requests, mode, slot: mode === 'take' ? slot : undefined, settles, settlesAll }
+  return {
+    limits,
+    requests,
+    mode,
+    slot: mode === 'take' ? slot : undefined,
+    settles,
+    settlesAll,
+    waitMs,
+  }
 }
 
 /** Answers the question of a request: at once if it needs no call. */
@@ -125,8 +132,6 @@ export async function decideEach(
   const { startedAt = Date.now() } = options
   const prepared = await Promise.all(questions.map((question) => prepare(question, usedParts)))
   const pending = prepared.filter((one): one is Pending => 'limits' in one)
-  for (const [index, one] of prepared.entries())
-    if ('limits' in one) one.waitMs = questions[index]!.waitMs
   const outcomes = await decideList(pending, usedParts, { ...options, startedAt })
   return prepared.map((one) => ('limits' in one ? outcomes[pending.indexOf(one)]! : one))
 }
@@ -182,8 +187,14 @@ async function ask<Result>(
     return ticket ? [{ ...requests[0]!, ticket }, ...requests.slice(1)] : requests
   })
   const meter = observer?.measure(pending.length)
-  const deadlineMs = deadlineOf(pending, options)
-  const replies = await store.decideEach(lists, storeOptions(options, deadlineMs, meter))
+  const { idempotency, waitUntil } = options
+  const replies = await store.decideEach(lists, {
+    deadlineMs: deadlineOf(pending, options),
+    fallback: true,
+    idempotency,
+    waitUntil,
+    onCall: meter?.onCall,
+  })
   const use = meter?.stop()
   const results = pending.map((one, index) => {
     const reply = replies[index]!
@@ -193,18 +204,6 @@ async function ask<Result>(
     return resultOf({ reply, outcome }, index)
   })
   return whenAllKnown(results)
-}
-
-function storeOptions(
-  { idempotency, waitUntil }: DecideOptions,
-  deadlineMs: number,
-  meter: Meter | undefined,
-): StoreOptions {
-  const options: StoreOptions = { deadlineMs, fallback: true }
-  if (idempotency) options.idempotency = idempotency
-  if (waitUntil) options.waitUntil = waitUntil
-  if (meter) options.onCall = meter.onCall
-  return options
 }
 
 /** The extra time for each limit if a call decides several questions, ms. */

@@ -21,8 +21,7 @@ import {
 } from '../connection/upstash/upstash.ts'
 import { withFallback } from '../fallback/fallback.ts'
 import type { createLocalStore } from '../fallback/local.ts'
-import { notConfigured } from './configured.ts'
-import { databaseIn } from './database.ts'
+import { databaseIn, notConfigured } from './database.ts'
 import type { createDenialCache } from './denial-cache.ts'
 import type { NameValues } from './limit.ts'
 import type { Observer } from './observer.ts'
@@ -120,13 +119,6 @@ export function createEngine(config: Config, log: Log, stages: EngineStages = {}
     return { store, database, ...naming, denialCache, onStoreError, observer, waiting }
   }
 
-  function hasChanged(given: Record<string, unknown>): boolean {
-    for (let index = 0; index < variables.length; index += 1) {
-      if (given[variables[index]!] !== values![index]) return true
-    }
-    return false
-  }
-
   let variables: string[] = []
   let values: unknown[] | undefined
   let parts: DeployedParts
@@ -134,7 +126,7 @@ export function createEngine(config: Config, log: Log, stages: EngineStages = {}
   let seen: Bindings | undefined
   function partsOf(env: Bindings): DeployedParts {
     const given = env as Record<string, unknown>
-    if (env !== seen && (!values || hasChanged(given))) {
+    if (env !== seen && !values?.every((value, index) => given[variables[index]!] === value)) {
       const found = own ? {} : databaseIn(config, env)
       // Without a policy nothing is counted.
       const missing =

@@ -111,7 +111,7 @@ function strictest(one: LimitState, other: LimitState): LimitState {
   return {
     ...emptier,
     allowed: one.allowed && other.allowed,
-    retryAfterMs: longestWait([one, other]),
+    retryAfterMs: longer(one.retryAfterMs, other.retryAfterMs),
     resetAfterMs: Math.max(one.resetAfterMs, other.resetAfterMs),
     ...(isTie && { nextAfterMs: Math.max(one.nextAfterMs, other.nextAfterMs) }),
     ...(bannedForMs > 0 && { bannedForMs }),
@@ -147,13 +147,6 @@ export function limitState({ policy, cost, period }: Match, state: QuotaState): 
   result.resetAfterMs = Math.max(resetAfterMs, bannedForMs)
   result.nextAfterMs = Math.max(nextAfterMs, bannedForMs)
   return result
-}
-
-/** The longest wait; `null` (never) if any state has `null`. 0 if all admit the request. */
-export function longestWait(states: Pick<QuotaState, 'retryAfterMs'>[]): number | null {
-  let longest: number | null = 0
-  for (const { retryAfterMs } of states) longest = longer(longest, retryAfterMs)
-  return longest
 }
 
 /** The longer of two waits; `null` (never) if one is `null`. */

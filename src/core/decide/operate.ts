@@ -172,7 +172,7 @@ async function statusesAfter(
   const calling = store
     .decideEach(
       sent.map(({ requests }) => requests),
-      { deadlineMs: DEADLINE_MS, waitUntil, ...(idempotency && { idempotency }) },
+      { deadlineMs: DEADLINE_MS, waitUntil, idempotency },
     )
     .finally(() => denialCache?.forget(Date.now())) // also after an error: the operation may have been applied
   waitUntil(calling) // finishes even if the caller disconnects

@@ -154,7 +154,7 @@ export function withFallback(
       ([limit, decidedAt]): Correction => ({ mode: 'refund', limits: [limit], decidedAt }),
     )
     const error = await store
-      .decide(requests, { deadlineMs: REFUND_MS, ...(waitUntil && { waitUntil }) })
+      .decide(requests, { deadlineMs: REFUND_MS, waitUntil })
       .then(() => undefined, asStoreError)
     const subjects = [...charged.keys()].map(({ subject }) => subject)
     onRefund(subjects, error) // also after an error: the refund may have been applied

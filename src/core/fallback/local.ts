@@ -14,9 +14,8 @@ import {
 } from '../connection/algorithms/index.ts'
 import type { Limit, Store, StoreRequest, Terms } from '../connection/store.ts'
 import { type LastReply, LocalEntries, type LocalEntry } from './entries.ts'
-import { stateFrom } from './from-reply.ts'
-import { refunded } from './refund.ts'
 import { cutState, shareOf } from './share.ts'
+import { refunded, stateFrom } from './states.ts'
 
 /** Within this time, ms, the store's clock orders replies. Beyond it the order of arrival does: that clock may have been set back. */
 const MAX_DISORDER_MS = 10_000

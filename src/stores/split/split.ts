@@ -299,9 +299,7 @@ export function createSplitStore(
       return { mode: 'refund', limits: [limit], decidedAt, ...(fallback && { fallback }) }
     })
     const parts = [{ part, lists: [requests] }]
-    const options: StoreOptions = { deadlineMs: REFUND_MS }
-    if (now !== undefined) options.now = now
-    if (waitUntil) options.waitUntil = waitUntil
+    const options: StoreOptions = { deadlineMs: REFUND_MS, now, waitUntil }
     const done = decideParts(parts, options, true).then(([replies]) => {
       const error = replies!.find((reply) => reply instanceof StoreError)
       onRefund([...new Set(limits.map(({ subject }) => subject))], error)

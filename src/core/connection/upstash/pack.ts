@@ -82,9 +82,11 @@ const withSuffix = (idempotency: Idempotency | undefined, suffix: string) =>
 /** Turns the leading follows of a list into takes, so that they do not follow a request of the list before. They mean the same. */
 function withoutLeadingFollows(list: StoreRequest[]): StoreRequest[] {
   if (list[0]?.mode !== 'follow') return list
-  const first = list.findIndex(({ mode }) => mode !== 'follow')
-  const leading = first === -1 ? list.length : first
-  return list.map((request, index) => (index < leading ? { ...request, mode: 'take' } : request))
+  let leads = true
+  return list.map((request) => {
+    leads &&= request.mode === 'follow'
+    return leads ? { ...request, mode: 'take' } : request
+  })
 }
 
 /** Divides the reply to a call into one for each list. */

@@ -9,28 +9,22 @@ export interface Codec {
   distinct?: WriteOption
   /** Reads the state of a limit with a key of its own. Returns `undefined` if it does not have the form of one. */
   apart?: (part: string, limit: Limit) => QuotaState | undefined
-  override?: {
-    write: (request: StoreRequest, limit: Limit, place: string) => string
-    /** @param stateOf reads the state of the limit in its size */
-    read: (
-      part: string,
-      limit: Limit,
-      stateOf: (limit: Limit) => QuotaState | undefined,
-    ) => QuotaState | undefined
-  }
-  line?: {
-    write: (request: StoreRequest, limit: Limit, place: string) => string
-    /** @param stateOf reads the state of the limit with a floor */
-    read: (
-      part: string,
-      limit: Limit,
-      stateOf: (limit: Limit) => QuotaState | undefined,
-    ) => QuotaState | undefined
-  }
+  override?: LimitCodec
+  line?: LimitCodec
   penalty?: {
     write: (request: StoreRequest, penalty: Penalty, place: string) => string
     read: (part: string, state: QuotaState) => QuotaState | undefined
   }
+}
+
+interface LimitCodec {
+  write: (request: StoreRequest, limit: Limit, place: string) => string
+  /** @param stateOf reads the state of the limit in another size, or with a floor */
+  read: (
+    part: string,
+    limit: Limit,
+    stateOf: (limit: Limit) => QuotaState | undefined,
+  ) => QuotaState | undefined
 }
 
 type WriteOption = (

@@ -21,8 +21,10 @@ export function restSender(url: string, token: string): SendCommands {
     const request: RequestInit = { method: 'POST', redirect: 'manual', headers, body }
     if (signal) request.signal = signal
     const response = await fetch(isOne ? url : pipelineUrl, request)
-    const reply = parse(await response.text())
-    if (!reply) throw new StoreError('bad-reply', `not JSON, status ${response.status}`)
+    const parsed = parsedJson(await response.text())
+    if (parsed === undefined)
+      throw new StoreError('bad-reply', `not JSON, status ${response.status}`)
+    const reply: RestReply = Object(parsed)
     if (isOne) return [answerOf(reply, response.ok)]
     if (response.ok && Array.isArray(reply) && reply.length === commands.length) {
       return reply.map((one) => answerOf(Object(one)))
@@ -33,20 +35,13 @@ export function restSender(url: string, token: string): SendCommands {
   }
 }
 
-function answerOf(
-  { result, error }: { result?: unknown; error?: unknown },
-  ok = true,
-): CommandAnswer {
-  return !ok || typeof error === 'string'
-    ? { error: String(error || 'no reason given') }
-    : { result }
+interface RestReply {
+  result?: unknown
+  error?: unknown
 }
 
-/** Parses a body to an object. Returns `undefined` if the text is not JSON. */
-function parse(text: string): { result?: unknown; error?: unknown } | undefined {
-  const value = parsedJson(text)
-  return value === undefined ? undefined : Object(value)
-}
+const answerOf = ({ result, error }: RestReply, ok = true): CommandAnswer =>
+  !ok || typeof error === 'string' ? { error: String(error || 'no reason given') } : { result }
 
 export function toStoreError(error: unknown): StoreError {
   if (error instanceof StoreError) return error

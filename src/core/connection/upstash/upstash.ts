@@ -114,13 +114,13 @@ export function createUpstashStore({
     const calls: (StoreCommand | StoreError)[] = []
     for (const pack of packs) calls.push(callFor(pack, now, declined.has(pack)))
     const commands: Command[] = []
-    const carried = new Set<Script>()
+    const carried: Script[] = []
     for (const call of calls) {
       if (call instanceof StoreError) continue
       const { script, keys, args } = call
       // The first call carries the script, so that a cold start needs no second round trip.
-      const isKnown = carried.has(script) || (script.isLoaded && !isResent)
-      carried.add(script)
+      const isKnown = (script.isLoaded && !isResent) || carried.includes(script)
+      carried.push(script)
       if (isKnown) script.sha ??= await sha1(script.text)
       const head = isKnown ? ['evalsha', script.sha!] : ['eval', script.text]
       commands.push([...head, keys.length, ...keys, ...args])
