@@ -304,7 +304,7 @@ export const devMutants: Mutant[] = [
   ),
   init(
     'init asks before it writes a file again that has not changed',
-    'if (before === text) continue',
+    'if (before === after) continue',
     '',
     'init',
   ),

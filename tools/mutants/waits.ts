@@ -145,8 +145,8 @@ export const waitsMutants: Mutant[] = [
   ),
   mutantsOf('src/core/decide/denial-cache.ts', 'test/unit/features/turns')(
     'a refusal is cached until its turn',
-    'const untilPlaceMs = retryAfterMs - (policy.wait ?? 0)',
-    'const untilPlaceMs = retryAfterMs',
+    'Math.min(retryAfterMs - (policy.wait ?? 0), resetAfterMs)',
+    'Math.min(retryAfterMs, resetAfterMs)',
     'turns',
   ),
 ]
