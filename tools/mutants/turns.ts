@@ -46,7 +46,7 @@ export const turnsMutants: Mutant[] = [
     'a release wakes no call',
     'this.#queues.of(nameOf(limit))[0]?.wake()',
     'this.#queues.of(nameOf(limit))[0]',
-    'outbound',
+    'slot-queue',
   ),
   queue(
     'a call waits for one that was cancelled',

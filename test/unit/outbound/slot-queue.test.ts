@@ -49,3 +49,26 @@ test('While the first call lives, the others do not ask, also if an answer takes
     await time.pass(50_000)
     expect(new Set(asked)).toEqual(new Set([0]))
   }))
+
+test('After a release the first call asks at once, and no other one.', () =>
+  inVirtualTime(async (time) => {
+    const queues = new SlotQueues()
+    const until = time.now() + 60_000
+    const asked: [number, number][] = []
+    const calls = [0, 1].map((index) =>
+      cancellable(async () => {
+        const queued = queues.join(limit, until, undefined)
+        for (;;) {
+          await queued.next()
+          asked.push([index, time.now()])
+        }
+      }),
+    )
+    await time.pass(3_000) // its pauses are half a second now
+    asked.length = 0
+    const releasedAt = time.now()
+    queues.wake(limit)
+    await time.pass(1)
+    expect(asked).toEqual([[0, releasedAt]])
+    for (const { cancel } of calls) cancel()
+  }))
