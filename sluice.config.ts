@@ -1,5 +1,5 @@
 import { Redis } from '@upstash/redis/cloudflare'
-import { defineConfig } from './src/core/config/define.ts'
+import { defineConfig } from './src/core/config/options.ts'
 import { exactOptions, upstash } from './src/stores/upstash.ts'
 
 /** The policies and the origin. Operators edit this file only. docs/reference/configuration.md documents every field. */

@@ -2,7 +2,6 @@
 export type { Bindings } from './core/base/bindings.ts'
 export type { Decision, LimitState, Reason } from './core/base/decision.ts'
 export { ConfigError, StoreError, type StoreErrorCode } from './core/base/errors.ts'
-export { defineConfig } from './core/config/define.ts'
 export type { Finding, FindingCode } from './core/config/findings.ts'
 export type {
   ConfigOptions,
@@ -11,6 +10,7 @@ export type {
   MatchOptions,
   PolicyOptions,
 } from './core/config/options.ts'
+export { defineConfig } from './core/config/options.ts'
 export { rateLimiter } from './hosts/app/middleware.ts'
 export {
   type CheckResult,

@@ -2,8 +2,8 @@
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { basename, dirname, extname, join, relative, resolve } from 'node:path'
-import { type Lack, parseFor } from '../../src/core/config/host.ts'
 import type { Config } from '../../src/core/config/parse.ts'
+import { type Lack, parseConfig } from '../../src/core/config/parse.ts'
 import { addressReader } from '../../src/core/request/client-address.ts'
 import { compileForwarded } from '../../src/core/request/forwarded.ts'
 import { defaultFields } from '../../src/features/defaults.ts'
@@ -36,7 +36,7 @@ const host = (
   isGateway: false,
   hasRequests: true,
   parse(options) {
-    const config = parseFor(options as object, defaultFields, lacks)
+    const config = parseConfig(options as object, defaultFields, lacks)
     check(config)
     return config
   },

@@ -1,5 +1,5 @@
 /** `sluice/nest`: a storage for the throttler of Nest. */
-import { declaration as bans } from '../features/bans/declaration.ts'
+import { fields as bans } from '../features/bans/fields.ts'
 import { penalties } from '../features/bans/stages.ts'
 import { logs } from '../features/sliding-log/stages.ts'
 import { doorByTerms } from '../limits/by-terms.ts'
@@ -27,7 +27,12 @@ export class SluiceThrottlerStorage {
 
   /** @throws {ConfigError} if an option is invalid */
   constructor(options: AdapterOptions = {}) {
-    this.#door = doorByTerms('nest', options, [bans], [...logs, penalties])
+    this.#door = doorByTerms(
+      'nest',
+      options,
+      [{ name: 'bans', fields: bans }],
+      [...logs, penalties],
+    )
   }
 
   /**

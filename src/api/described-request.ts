@@ -1,6 +1,5 @@
-import type { ConfigProblem } from '../core/base/errors.ts'
+import { type ConfigProblem, show } from '../core/base/errors.ts'
 import { parseAddress } from '../core/base/ip.ts'
-import { show } from '../core/base/show.ts'
 import { readsBodies } from '../core/config/feature.ts'
 import type { Config } from '../core/config/parse.ts'
 import type { ApiRuntime } from '../core/endpoint.ts'

@@ -3,9 +3,9 @@ import { parseAddress } from '../core/base/ip.ts'
 import { decideEach } from '../core/decide/decide.ts'
 import { observe } from '../core/decide/observed.ts'
 import type { Call } from '../core/endpoint.ts'
+import { shadowField } from '../core/respond/own-fields.ts'
 import { refuse } from '../core/respond/refusal.ts'
 import { withDecisionFields } from '../core/respond/response.ts'
-import { shadowField, wouldRefuse } from '../core/respond/shadow.ts'
 import { describedRequest, requestOf } from './described-request.ts'
 import { fromFields, fromPath, type InvalidField } from './forwarded.ts'
 import { badRequest } from './problems.ts'
@@ -39,7 +39,7 @@ export async function auth(call: Call): Promise<Response> {
         runtime.contextOf(client()),
       )
   const fields = passes
-    ? shadowField(wouldRefuse(decision))
+    ? shadowField(decision)
     : { 'Sluice-Status': String(isAnswered ? 204 : answer.status) }
   const report = verified?.fields(
     outcome!,

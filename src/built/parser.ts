@@ -1,6 +1,5 @@
 /** Parses the documents of live policies. A built configuration loads it for its first document. */
-import { parseFor } from '../core/config/host.ts'
-import type { Config } from '../core/config/parse.ts'
+import { type Config, parseConfig } from '../core/config/parse.ts'
 import { defaultFields } from '../features/defaults.ts'
 import { ofNext, ofNode } from '../hosts/node/lacks.ts'
 
@@ -12,4 +11,4 @@ const lacks = { node: [ofNode], next: ofNext }
  * @internal
  */
 export const parse = (options: object, lacking?: keyof typeof lacks): Config =>
-  parseFor(options, defaultFields, lacking ? lacks[lacking] : [])
+  parseConfig(options, defaultFields, lacking ? lacks[lacking] : [])

@@ -1,5 +1,5 @@
 /** Creates the limiter of a configuration as it is written. */
-import { type Lack, parseFor } from './config/host.ts'
+import { type Lack, parseConfig } from './config/parse.ts'
 import type { ScriptPart } from './connection/upstash/part.ts'
 import { type Feature, featuresOf, type Limiter } from './feature.ts'
 import { limiterOf } from './limiter.ts'
@@ -18,14 +18,13 @@ export interface Host {
 
 /**
  * Creates the limiter of a configuration.
- * @throws {ConfigError} if the configuration is invalid, if a field needs another feature or another host, or if another configuration of the Worker shares counters with this one, but
- * with other terms
+ * @throws {ConfigError} if the configuration is invalid, or if a field needs another feature or another host
  */
 export function createLimiter(
   options: object,
   { byDefault = [], lua, lacks = [] }: Host = {},
 ): Limiter {
-  const parse = (options: object) => parseFor(options, byDefault, lacks)
+  const parse = (options: object) => parseConfig(options, byDefault, lacks)
   const config = parse(options)
   return limiterOf(config, featuresOf(config, byDefault), lua, { options, parse })
 }

@@ -58,7 +58,7 @@ export class DecidedRequest implements CheckedRequest {
   declare private readonly circumstances: Circumstances
   declare private readonly matched: Matched
   declare private readonly outcome: Outcome
-  declare private readonly settled: Settled | undefined
+  declare private readonly settled: ReturnType<typeof settleLater> | undefined
   /** The decision as the client is told it. */
   declare private readonly told: Decision
   declare readonly decision: Decision
@@ -148,23 +148,17 @@ export class DecidedRequest implements CheckedRequest {
 
 const noStore = { 'Cache-Control': 'no-store' }
 
-/** The charges of one request that depend on its response. */
-export interface Settled {
-  /** @param head `undefined` if the response is not known */
-  now: (head?: ResponseHead, kept?: Kept) => void
-  withResponse: (response: Response, method: string) => Response
-}
-
 /** Prepares to settle charges after the response. Calls `waitUntil` immediately, so that they are settled even if the client disconnects. */
 export function settleLater(
   charges: Charges,
   parts: LimiterParts,
   waitUntil: RuntimeContext['waitUntil'],
   { meter, whenEnded }: Stages,
-): Settled {
+) {
   const { promise, resolve } = withResolvers<void>()
   waitUntil(promise)
   let isSettled = false
+  /** @param head `undefined` if the response is not known */
   const now = (head?: ResponseHead, kept?: Kept) => {
     if (isSettled) return // A second refund would return units of other requests.
     isSettled = true

@@ -89,17 +89,6 @@ export const featuresOf = ({ use }: Pick<Config, 'use'>, byDefault: readonly Fea
   return [...byDefault.filter(({ name }) => !used.some((one) => one.name === name)), ...used]
 }
 
-/** The later of two features with one stage would replace the first without a word. */
-const collision = (one: string, other: string, stage: string) =>
-  new ConfigError([
-    {
-      path: 'use',
-      expected: `${one} or ${other}, and not both`,
-      got: 'both',
-      hint: `Each of them has the stage ${stage}, which a limiter has once.`,
-    },
-  ])
-
 /**
  * Compiles the features of a configuration to their stages.
  * @param hostLua the parts of the general script that the host needs besides those of features
@@ -110,27 +99,28 @@ export function stagesOf(
   features: readonly Feature[] = featuresOf(program.config),
   hostLua: readonly ScriptPart[] = [],
 ): Stages {
-  const stages: Stages = {}
-  const endpoints: Endpoint[] = []
-  const handlers: PathHandler[] = []
-  const lua = new Set(hostLua)
-  const sources = {}
-  const owners = new Map<string, string>()
-  for (const feature of features) {
-    const { name } = feature
-    const own: Stages = feature.compile(program)
+  const owners = new Map<string, [feature: string, value: unknown]>()
+  const all = features.map(({ name, ...feature }) => {
+    const own = feature.compile(program)
     for (const [stage, value] of Object.entries(own)) {
       if (value === undefined || SHARED.includes(stage)) continue
-      const owner = owners.get(stage)
-      if (owner && stages[stage as keyof Stages] !== value) throw collision(owner, name, stage)
-      owners.set(stage, name)
+      const [owner, first] = owners.get(stage) ?? []
+      // The later of the two would replace the first without a word.
+      if (owner && first !== value) {
+        const expected = `${owner} or ${name}, and not both`
+        const hint = `Each of them has the stage ${stage}, which a limiter has once.`
+        throw new ConfigError([{ path: 'use', expected, got: 'both', hint }])
+      }
+      owners.set(stage, [name, value])
     }
-    Object.assign(stages, own)
-    endpoints.push(...(own.endpoints ?? []))
-    for (const part of own.lua ?? []) lua.add(part)
-    handlers.push(...(own.handlers ?? []))
-    Object.assign(sources, own.sources)
+    return own
+  })
+  const handlers = all.flatMap(({ handlers = [] }) => handlers)
+  return {
+    ...Object.assign({}, ...all),
+    endpoints: all.flatMap(({ endpoints = [] }) => endpoints),
+    lua: [...new Set([...hostLua, ...all.flatMap(({ lua = [] }) => lua)])],
+    sources: Object.assign({}, ...all.map(({ sources }) => sources)),
+    handlers: handlers.length > 0 ? handlers : undefined,
   }
-  const all = { ...stages, endpoints, lua: [...lua], sources }
-  return handlers.length > 0 ? { ...all, handlers } : all
 }

@@ -1,49 +1,27 @@
 /** Makes the limiter of a configuration in normal form: an engine, and the rules by which requests become limits. */
-import { createLog, type Log } from './base/log.ts'
-import type { RuntimeContext } from './base/runtime.ts'
+import { createLog } from './base/log.ts'
 import { type Soon, whenKnown } from './base/when-known.ts'
 import type { Config } from './config/parse.ts'
 import type { ScriptPart } from './connection/upstash/part.ts'
 import { createEngine } from './decide/engine.ts'
-import { type Feature, type Limiter, type Stages, stagesOf } from './feature.ts'
+import { type Feature, type Limiter, stagesOf } from './feature.ts'
 import { keyReaders } from './program/key.ts'
 import { compileMatcher, type Rules } from './program/match.ts'
 import { addressReader } from './request/client-address.ts'
 
-/** Where a configuration comes from, for a feature that parses another one while the Worker runs. */
-export interface ConfigSource {
-  options: object
-  /** @throws {ConfigError} */
-  parse: (options: object) => Soon<Config>
-}
-
 /**
  * @param features those of the configuration and of its host
  * @param lua the parts of the general script that the host needs besides those of features. Defaults to none
- * @param source needed for live policies
+ * @param source the options of the configuration, and what parses others, for live policies. `parse` throws a `ConfigError`
  */
 export function limiterOf(
   config: Config,
   features: readonly Feature[],
   lua?: readonly ScriptPart[],
-  source?: ConfigSource,
+  source?: { options: object; parse: (options: object) => Soon<Config> },
 ): Limiter {
   const log = createLog()
   const stages = stagesOf({ config, log }, features, lua)
-  return {
-    ...createEngine(config, log, stages),
-    readAddress: addressReader(config.clientAddress, log, stages),
-    rulesOf: createRules(config, log, stages, source),
-    stages,
-  }
-}
-
-function createRules(
-  config: Config,
-  log: Log,
-  stages: Stages,
-  source: ConfigSource | undefined,
-): (runtime: RuntimeContext) => Rules {
   // All documents share the readers, so that new policies do not download an issuer's keys again.
   const readers = keyReaders(config, log, stages)
   const compiled = (config: Config): Rules => ({
@@ -53,12 +31,18 @@ function createRules(
   })
   const own = compiled(config)
   const { rules, observer } = stages
-  return rules && source
-    ? rules({
-        own,
-        options: source.options,
-        compile: (changed) => whenKnown(source.parse(changed), compiled),
-        observer,
-      })
-    : () => own
+  return {
+    ...createEngine(config, log, stages),
+    readAddress: addressReader(config.clientAddress, log, stages),
+    rulesOf:
+      rules && source
+        ? rules({
+            own,
+            options: source.options,
+            compile: (changed) => whenKnown(source.parse(changed), compiled),
+            observer,
+          })
+        : () => own,
+    stages,
+  }
 }

@@ -1,6 +1,5 @@
 /** Mistakes of calls by name and key. Each is a `TypeError` that tells what to write. */
-import { type ConfigProblem, messageOf } from '../core/base/errors.ts'
-import { show } from '../core/base/show.ts'
+import { type ConfigProblem, messageOf, show } from '../core/base/errors.ts'
 import { MAX_UNITS } from '../core/base/units.ts'
 import type { KeyValues } from '../core/program/explicit-key.ts'
 

@@ -2,12 +2,11 @@
 import { withRedisUrl } from '../core/base/redis-url.ts'
 import type { Config } from '../core/config/parse.ts'
 import type { Feature } from '../core/feature.ts'
-import { declaration as bans } from '../features/bans/declaration.ts'
+import { fields as bans } from '../features/bans/fields.ts'
 import * as stages from '../features/compile.ts'
 import { declaration as concurrency } from '../features/concurrency/declaration.ts'
 import { declaration as leases } from '../features/leases/declaration.ts'
 import { fields as overrides } from '../features/overrides/fields.ts'
-import { declaration as slidingLog } from '../features/sliding-log/declaration.ts'
 import { declaration as turns } from '../features/turns/declaration.ts'
 import type { Limits } from './door.ts'
 import { engineOf, namedLimits } from './named.ts'
@@ -28,11 +27,11 @@ export type { LimitsConfig, LimitsOptions, LimitTerms } from './terms.ts'
 
 // Not by the list of declarations: a bundler would keep the schemas of all.
 const byDefault: readonly Feature[] = [
-  { ...bans, compile: stages.bans },
+  { name: 'bans', fields: bans, compile: stages.bans },
   { ...concurrency, compile: stages.concurrency },
   { ...leases, compile: stages.leases },
   { name: 'overrides', fields: overrides, compile: stages.overrides },
-  { ...slidingLog, compile: stages.slidingLog },
+  { name: 'slidingLog', compile: stages.slidingLog },
   { ...turns, compile: stages.turns },
   { name: 'denialCache', compile: stages.denialCache },
   { name: 'local', compile: stages.local },

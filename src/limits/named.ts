@@ -1,7 +1,8 @@
 /** Limits in normal form, decided by their names. */
+
+import { show } from '../core/base/errors.ts'
 import { createLog } from '../core/base/log.ts'
 import type { Part } from '../core/base/part.ts'
-import { show } from '../core/base/show.ts'
 import type { Config } from '../core/config/parse.ts'
 import type { ScriptPart } from '../core/connection/upstash/part.ts'
 import { createEngine, type Engine } from '../core/decide/engine.ts'

@@ -1,5 +1,4 @@
-import { ConfigError } from '../core/base/errors.ts'
-import { show } from '../core/base/show.ts'
+import { ConfigError, show } from '../core/base/errors.ts'
 import { type Finding, type FindingCode, findingCodes } from '../core/config/findings.ts'
 import type { ConfigOptions } from '../core/config/options.ts'
 import { type Config, parseConfig } from '../core/config/parse.ts'

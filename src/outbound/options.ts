@@ -12,7 +12,6 @@ import { declaration as concurrency } from '../features/concurrency/declaration.
 import { coreParts } from '../features/core-parts.ts'
 import { limitsOfOperators } from '../features/overrides/stages.ts'
 import { declaration as plans } from '../features/plans/declaration.ts'
-import { declaration as slidingLog } from '../features/sliding-log/declaration.ts'
 import { createRoom } from '../features/turns/room.ts'
 import { lines } from '../features/turns/stages.ts'
 import { createWaiting } from '../features/turns/wait.ts'
@@ -42,7 +41,7 @@ const featuresOf = ({ wait, maxWaiting }: { wait: number; maxWaiting: number }):
   ...coreParts(),
   { ...concurrency, compile: stages.concurrency },
   { ...plans, compile: stages.plans },
-  { ...slidingLog, compile: stages.slidingLog },
+  { name: 'slidingLog', compile: stages.slidingLog },
   {
     name: 'turns',
     fields: ({ algorithm }) => ({

@@ -1,7 +1,7 @@
 /** Calls wait for their turn in the limits of the other side, for slots, and for the ends of cooldowns. */
 import { spanText, waitText } from '../core/base/duration.ts'
+import { tagOf } from '../core/base/fnv.ts'
 import { sleep } from '../core/base/sleep.ts'
-import { tagOf } from '../core/base/tag.ts'
 import { withResolvers } from '../core/base/with-resolvers.ts'
 import { decide, prepare } from '../core/decide/decide.ts'
 import type { PolicyLimit } from '../core/decide/limit.ts'

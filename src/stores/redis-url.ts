@@ -1,8 +1,7 @@
 /** The store of a limiter on Node, Bun and Deno that names none: the Redis of the variable `REDIS_URL`. */
 import { foundIn, valueIn, variablesIn } from '../core/base/bindings.ts'
 import type { StoreClient } from '../core/base/commands.ts'
-import { ConfigError, type ConfigProblem } from '../core/base/errors.ts'
-import { show } from '../core/base/show.ts'
+import { ConfigError, type ConfigProblem, show } from '../core/base/errors.ts'
 import { variablesFor } from '../core/base/variables.ts'
 import { type RedisClient, redis } from './redis.ts'
 

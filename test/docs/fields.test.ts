@@ -1,7 +1,7 @@
 /** Every field of the configuration has one row in the reference, and a guide links to it. */
 import * as v from 'valibot'
 import { expect, test } from 'vitest'
-import { config } from '../../src/core/config/schema/config.ts'
+import { configWith } from '../../src/core/config/schema/config.ts'
 import { refusalFields } from '../../src/core/config/schema/refusal-fields.ts'
 import { defaultFields } from '../../src/features/defaults.ts'
 import { jwtOptions } from '../../src/features/jwt/options.ts'
@@ -27,7 +27,7 @@ function fieldsOf(schema: JsonSchema, path: string[] = []): string[] {
 
 // A rule of a cost is a condition with a price: its fields are those of `match`. Other entries have the fields of `refusal`, `jwt` and `expect`.
 const all = [
-  ...fieldsOf(jsonSchemaOf(config)),
+  ...fieldsOf(jsonSchemaOf(configWith())),
   ...defaultFields.flatMap(({ fields, settings }) => [
     ...(fields ? fieldsOf(jsonSchemaOf(v.object(fields({}))), ['policies']) : []),
     ...(settings ? fieldsOf(jsonSchemaOf(v.object(settings({})))) : []),

@@ -192,7 +192,7 @@ test('sluice verify of the Worker of sluice dev prints what the guide shows.', a
   // The project of init has another store.
   const config = read('sluice.config.ts')
     .replace(/^.*upstash.*\n/gim, '')
-    .replace('./src/core/config/define.ts', 'sluice')
+    .replace('./src/core/config/options.ts', 'sluice')
     .replace('policies:', `deadline: '10s',\n  ${expectation}\n  policies:`)
   const project = await createConsumer({ files: { '.dev.vars': `SLUICE_VERIFY_TOKEN=${TOKEN}\n` } })
   await project.run('sluice', 'init', '--no-install')

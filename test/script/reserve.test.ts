@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { ReserveRule } from '../../src/core/config/schema/reserve.ts'
+import type { ReserveRule } from '../../src/core/config/schema/policy.ts'
 import { start } from '../support/ask.ts'
 import { clockedLimiter } from '../support/clocked-limiter.ts'
 import { law } from '../support/law.ts'

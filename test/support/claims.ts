@@ -1,6 +1,5 @@
-import { Unusable } from '../../src/core/base/unusable.ts'
-import type { Claims } from '../../src/core/request/claims.ts'
-import type { RequestView } from '../../src/core/request/view.ts'
+import { Unusable } from '../../src/core/base/part.ts'
+import type { Claims, RequestView } from '../../src/core/request/view.ts'
 import { createClaims } from '../../src/features/jwt/claims.ts'
 import type { JwtOptions } from '../../src/features/jwt/index.ts'
 import { parseOptions } from '../../src/features/jwt/options.ts'

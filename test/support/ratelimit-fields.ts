@@ -1,6 +1,6 @@
 import type { Decision } from '../../src/core/base/decision.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
-import type { HeaderSet } from '../../src/core/config/schema/headers.ts'
+import type { HeaderSet } from '../../src/core/config/schema/config.ts'
 import { setOf } from '../../src/core/respond/ratelimit-fields/sets.ts'
 import { withDecisionFields } from '../../src/core/respond/response.ts'
 import { defaultFields } from '../../src/features/defaults.ts'

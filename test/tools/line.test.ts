@@ -54,7 +54,6 @@ const WAY = [
   ...new Set(Object.values(NAMES)),
   'connection/algorithms/algorithm',
   'connection/upstash/reply',
-  'base/field-set',
 ]
 /** Types of these files that are no such name, and why. */
 const OTHER_TYPES: Record<string, string> = {
@@ -63,6 +62,7 @@ const OTHER_TYPES: Record<string, string> = {
   QuotaAlgorithm: 'a function',
   State: 'the numbers in the record',
   LimitStatus: 'an answer of the API',
+  ClaimLimit: 'a field of a policy as it is written',
   NameValues: 'a function',
 }
 

@@ -1,11 +1,11 @@
 /** A Worker that only reads credentials. It answers with the subject of the token, or with null. */
 
 import { createLog } from '../../src/core/base/log.ts'
-import { Unusable } from '../../src/core/base/unusable.ts'
+import { Unusable } from '../../src/core/base/part.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
 import { createApiKey } from '../../src/core/request/api-key.ts'
-import type { Claims } from '../../src/core/request/claims.ts'
 import { isTrustedProxy } from '../../src/core/request/trusted-token.ts'
+import type { Claims } from '../../src/core/request/view.ts'
 import { createClaims } from '../../src/features/jwt/claims.ts'
 import { parseOptions } from '../../src/features/jwt/options.ts'
 import { viewOnCloudflare } from '../support/view-on-cloudflare.ts'

@@ -7,21 +7,18 @@ const whole = mutantsOf('src/core/config/schema/config.ts', unit)
 const parts = mutantsOf('src/core/config/schema/config-checks.ts', unit)
 const shapes = mutantsOf('src/core/config/schema/shapes.ts', unit)
 const needs = mutantsOf('src/core/config/needs.ts', unit)
-const host = mutantsOf('src/core/config/host.ts', 'test/unit/hosts')
+const host = mutantsOf('src/hosts/node/lacks.ts', 'test/unit/hosts')
 const terms = mutantsOf('src/core/config/schema/terms.ts', unit)
-const relations = mutantsOf('src/core/config/schema/policy-checks.ts', unit)
-const entries = mutantsOf('src/core/config/check-entries.ts', unit)
 const plans = mutantsOf('src/features/plans/declaration.ts', unit)
 const tables = mutantsOf('src/features/plans/fields.ts', unit)
 const condition = mutantsOf('src/core/config/schema/condition.ts', unit)
-const outcomes = mutantsOf('src/core/config/schema/outcomes.ts', unit)
+const outcomes = mutantsOf('src/core/config/schema/policy.ts', unit)
 const counting = mutantsOf('src/core/decide/settle.ts', 'test/unit/core/decide')
 const headers = mutantsOf('src/features/header-sets/fields.ts', unit)
 const leases = mutantsOf('src/features/leases/declaration.ts', unit)
 const live = mutantsOf('src/features/live/fields.ts', unit)
 const owned = mutantsOf('src/core/config/owned.ts', unit)
-const bans = mutantsOf('src/features/bans/declaration.ts', 'test/unit/features/bans')
-const parsingBans = mutantsOf('src/core/config/parse.ts', 'test/unit/features/bans')
+const bans = mutantsOf('src/core/config/schema/config-checks.ts', 'test/unit/features/bans')
 const fingerprint = mutantsOf('src/features/bans/fields.ts', 'test/unit/api')
 const penalty = mutantsOf('src/features/bans/fields.ts', unit)
 
@@ -68,7 +65,7 @@ export const configMutants: Mutant[] = [
   ),
   plans('looks for a table in invalid tables', ' || tables === null', '', 'parse-settings'),
   plans('takes an API key for a digest', '/^[\\da-f]{64}$/i.test(name)', 'name', 'parse-settings'),
-  parts('accepts a feature twice', 'if (names.indexOf(name) < index)', 'if (false)', 'use'),
+  parts('accepts a feature twice', 'of repeated(use)', 'of repeated([])', 'use'),
   host('Next.js takes countOnly', 'countOnly !== undefined', 'false', 'node/next'),
   host('Node takes cost.usage', 'cost.usage !== undefined', 'false', 'node/next'),
   mutantsOf('src/core/config/schema/config-checks.ts', 'test/unit/features/quota')(
@@ -91,16 +88,10 @@ export const configMutants: Mutant[] = [
     'false',
     'use',
   ),
-  parsing(
-    'the features of the host do not check the settings',
-    'one.check?.(whole, add)',
-    '{}',
-    'use',
-  ),
-  parsing(
+  whole(
     'a host accepts fields without their features',
-    'checkNeeds(whole, [...names, ...others.map(({ name }) => name)], add)',
-    '',
+    'if (valid.use) checkNeeds',
+    'if (!valid.use) checkNeeds',
     'use',
   ),
   terms(
@@ -127,16 +118,16 @@ export const configMutants: Mutant[] = [
     "calendar ? timeZone : '')",
     'parse-policies',
   ),
-  entries(
+  terms(
     'has no upper bound for a log',
-    'size > MAX_ENTRIES',
-    'size > 10 * MAX_ENTRIES',
+    'if (size <= most)',
+    'if (size <= 10 * most)',
     'parse-policy-problems',
   ),
-  relations(
+  terms(
     'accepts a product that a double cannot hold',
-    'size > most &&',
-    'size > 2 * most &&',
+    'if (size <= most)',
+    'if (size <= 2 * most)',
     'parse-policy-problems',
   ),
   plans(
@@ -151,7 +142,7 @@ export const configMutants: Mutant[] = [
     'undefined',
     'parse-policy-problems',
   ),
-  relations(
+  outcomes(
     'accepts a parameter that no path has',
     "path.split('/').includes(parameter)",
     'path.includes(parameter)',
@@ -188,11 +179,10 @@ export const configMutants: Mutant[] = [
     '',
     'parse-settings',
   ),
-  bans('the tag of a ban may be that of a counter', 'one.tag === penalty.tag ||', '', 'fields'),
-  parsingBans(
-    'reports the problems of the core without those of features',
-    'all?.length ? all : problems',
-    'problems',
+  bans(
+    'the tag of a ban may be that of a counter',
+    'check(policy?.penalty?.tag, policy, index)',
+    '0',
     'fields',
   ),
   owned(
@@ -200,12 +190,6 @@ export const configMutants: Mutant[] = [
     '[...at, name, ...keys]',
     '[...at, name]',
     'parse-policy-problems',
-  ),
-  mutantsOf('src/core/config/schema/headers.ts', unit)(
-    'accepts draft-11 twice in an app',
-    'new Set(named).size === named.length',
-    'true',
-    'use',
   ),
   owned(
     'a feature adds no fields to the configuration',

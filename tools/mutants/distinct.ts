@@ -6,7 +6,7 @@ const algorithm = mutantsOf(
   'test/unit/features/distinct',
 )
 const check = mutantsOf('src/features/distinct/declaration.ts', 'test/unit/features/distinct')
-const sizes = mutantsOf('src/core/config/check-entries.ts', 'test/unit/features/distinct')
+const sizes = mutantsOf('src/features/plans/declaration.ts', 'test/unit/features/distinct')
 const match = mutantsOf('src/core/program/match.ts', 'test/unit/features/distinct')
 const limit = mutantsOf('src/features/distinct/stages.ts', 'test/unit/hosts')
 const values = mutantsOf('src/features/distinct/stages.ts', 'test/unit/core/decide')
@@ -79,8 +79,8 @@ export const distinctMutants: Mutant[] = [
   check('a key with the same part is accepted', '=== part))', '=== key))', 'policies'),
   sizes(
     'a large plan is accepted',
-    '...Object.entries(plan?.limits ?? {})',
-    '...Object.entries({})',
+    'for (const [name, size] of sizes)',
+    'for (const [name, size] of [] as typeof sizes)',
     'policies',
   ),
   match(

@@ -106,8 +106,8 @@ export const gatewayMutants: Mutant[] = [
   ),
   gateway(
     'The origin does not see what shadow policies would refuse',
-    'shadow: wouldRefuse(decision)',
-    'shadow: []',
+    'shadow: shadowField(decision)',
+    'shadow: {}',
     'shadow',
   ),
   gateway(

@@ -3,11 +3,11 @@ import { type Mutant, mutantsOf } from './mutant.ts'
 const unit = 'test/unit/core/respond'
 const refusal = mutantsOf('src/core/respond/refusal.ts', unit)
 const response = mutantsOf('src/core/respond/response.ts', unit)
-const quantities = mutantsOf('src/core/respond/ratelimit-fields/quantities.ts', unit)
+const quantities = mutantsOf('src/core/respond/ratelimit-fields/sets.ts', unit)
 const sets = mutantsOf('src/core/respond/ratelimit-fields/sets.ts', unit)
 const older = mutantsOf('src/features/header-sets/sets.ts', unit)
 const values = mutantsOf('src/features/header-sets/sets.ts', unit)
-const existing = mutantsOf('src/core/respond/ratelimit-fields/existing.ts', unit)
+const existing = mutantsOf('src/core/respond/ratelimit-fields/structured.ts', unit)
 const merging = mutantsOf('src/core/respond/ratelimit-fields/merge.ts', unit)
 const cors = mutantsOf('src/core/respond/cors.ts', unit)
 const page = mutantsOf('src/core/respond/page.ts', unit)
@@ -199,8 +199,8 @@ export const httpMutants: Mutant[] = [
   ),
   cors(
     'allows an origin that is not configured',
-    'cors.origins.includes(page) ? page : undefined',
-    'page',
+    '(one) => origins.includes(one)',
+    '(one) => one === page',
     'cors',
   ),
   mutantsOf('src/core/decided-request.ts', unit)(

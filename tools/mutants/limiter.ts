@@ -390,8 +390,8 @@ export const limiterMutants: Mutant[] = [
 
   mutantsOf('src/core/feature.ts', 'test/unit/core')(
     'lets the later of two features replace a stage',
-    'if (owner && stages[stage as keyof Stages] !== value) throw collision(owner, name, stage)',
-    '',
+    'if (owner && first !== value)',
+    'if (false)',
     'feature',
   ),
   creation(

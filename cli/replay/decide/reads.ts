@@ -5,12 +5,10 @@
 import type { Config, Policy } from '../../../src/core/config/parse.ts'
 import type { Condition } from '../../../src/core/config/schema/condition.ts'
 import type { KeyPart } from '../../../src/core/config/schema/key.ts'
-import { apiKeySource } from '../../../src/core/program/api-keys.ts'
-import { clientValues } from '../../../src/core/program/client-values.ts'
 import { compileCondition } from '../../../src/core/program/condition.ts'
 import { compileKey, labelOf } from '../../../src/core/program/key.ts'
 import { pathSources } from '../../../src/core/program/paths.ts'
-import { sources } from '../../../src/core/program/source.ts'
+import { apiKeySource, clientValues, sources } from '../../../src/core/program/source.ts'
 import { RequestView } from '../../../src/core/request/view.ts'
 
 /** A property that a part of a configuration reads. */

@@ -1,5 +1,5 @@
 /** Completes the fields and the values of a configuration from its schema. */
-import { config } from '../../../src/core/config/schema/config.ts'
+import { configWith } from '../../../src/core/config/schema/config.ts'
 import { defaultFields } from '../../../src/features/defaults.ts'
 
 /** A schema of valibot, as far as completion reads it. */
@@ -50,7 +50,7 @@ const ofFeatures = (): Node[] =>
 
 /** The schema at a path of field names; places in lists are left out. */
 function schemaAt(path: readonly string[]): Node | undefined {
-  let schema: Node | undefined = config as unknown as Node
+  let schema: Node | undefined = configWith() as unknown as Node
   for (const name of path) {
     const fields: Record<string, Node> = schema ? fieldsIn(schema) : {}
     schema = Object.hasOwn(fields, name) ? fields[name] : undefined

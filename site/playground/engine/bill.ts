@@ -1,5 +1,5 @@
 /** Estimates what Upstash would bill for a call, from what it has changed. */
-import { hasOwnKey } from '../../../src/core/base/own-key.ts'
+import { hasOwnKey } from '../../../src/core/base/units.ts'
 import type { StoreRequest } from '../../../src/core/connection/store.ts'
 import type { Parts, Record } from '../../../src/stores/durable-objects/record.ts'
 

@@ -28,6 +28,21 @@ export class ConfigError extends Error {
   }
 }
 
+const meanings = {
+  'not-configured':
+    'set UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN to the URL and token of a database',
+  timeout: 'no answer within the deadline',
+  unreachable: 'the connection failed',
+  unauthorized: 'the token or the password was refused',
+  'over-quota': 'the database is over its quota or budget',
+  'database-full': 'the database is full',
+  'bad-reply': 'the response is not a reply of the script',
+  'redis-error': 'Redis refused the command',
+  'circuit-open': 'no call was made, after repeated failures',
+  'idempotency-conflict': 'the idempotency key was used for another call',
+  internal: 'the limiter failed',
+}
+
 /**
  * Why the store did not answer.
  * - `not-configured`: the URL or the token is missing, or the URL is invalid.
@@ -42,33 +57,7 @@ export class ConfigError extends Error {
  * - `idempotency-conflict`: the idempotency key was used before for another call. This is an error of the caller.
  * - `internal`: a bug in Sluice.
  */
-export type StoreErrorCode =
-  | 'not-configured'
-  | 'timeout'
-  | 'unreachable'
-  | 'unauthorized'
-  | 'over-quota'
-  | 'database-full'
-  | 'bad-reply'
-  | 'redis-error'
-  | 'circuit-open'
-  | 'idempotency-conflict'
-  | 'internal'
-
-const meanings: Record<StoreErrorCode, string> = {
-  'not-configured':
-    'set UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN to the URL and token of a database',
-  timeout: 'no answer within the deadline',
-  unreachable: 'the connection failed',
-  unauthorized: 'the token or the password was refused',
-  'over-quota': 'the database is over its quota or budget',
-  'database-full': 'the database is full',
-  'bad-reply': 'the response is not a reply of the script',
-  'redis-error': 'Redis refused the command',
-  'circuit-open': 'no call was made, after repeated failures',
-  'idempotency-conflict': 'the idempotency key was used for another call',
-  internal: 'the limiter failed',
-}
+export type StoreErrorCode = keyof typeof meanings
 
 /** The hint of an error whose call was never sent, so that nothing was charged. */
 export const NOT_SENT = 'not sent'
@@ -91,3 +80,17 @@ export class StoreError extends Error {
 /** Converts an error to a StoreError. Any other error becomes `internal`, with its class as the hint. */
 export const asStoreError = (error: unknown): StoreError =>
   error instanceof StoreError ? error : new StoreError('internal', (error as Error)?.name)
+
+/** A value as text for a message, cut to 60 characters. */
+export function show(value: unknown): string {
+  if (value === undefined) return 'nothing'
+  if (/^(number|bigint)$/.test(typeof value) || value instanceof RegExp)
+    return shortened(String(value))
+  try {
+    return shortened(JSON.stringify(value) ?? typeof value)
+  } catch {
+    return typeof value // JSON.stringify throws for circular objects
+  }
+}
+
+export const shortened = (text: string) => (text.length > 60 ? `${text.slice(0, 60)}…` : text)

@@ -14,3 +14,13 @@ export function canonical(parts: Part[]): string {
   if (Object.isFrozen(parts)) texts.set(parts, text)
   return text
 }
+
+/** A credential that is present but does not identify a client. The origin may still accept it, unlike a missing one. */
+export class Unusable {
+  readonly why: KeyFault
+  constructor(why: KeyFault) {
+    this.why = why
+  }
+}
+
+export const UNREADABLE = new Unusable('unreadable')

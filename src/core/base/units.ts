@@ -1,5 +1,4 @@
 /** Bounds of units, and shares of them. */
-import { hasOwnKey } from './own-key.ts'
 
 /** The most units of a request, and of a limit that is not a fixed window. */
 export const MAX_UNITS = 2 ** 51
@@ -33,3 +32,27 @@ export function floorUnits(quota: Quota & { algorithm: string }, share: number):
   // 0.55 * 100 is 55.00000000000001. Larger products have no such digits, and Lua rounds them otherwise.
   return Math.ceil(units < 1e14 ? Number(units.toPrecision(15)) : units)
 }
+
+/** True if an algorithm keeps the state of a limit under a key of its own, and not in the record of the subject. */
+export const hasOwnKey = (
+  algorithm: string | undefined,
+): algorithm is 'sliding-log' | 'concurrency' | 'distinct' =>
+  algorithm === 'sliding-log' || algorithm === 'concurrency' || algorithm === 'distinct'
+
+/** The keys in Redis that one call of the script takes. */
+export const MAX_KEYS = 128
+
+/** The parts of a policy on which its keys depend. */
+interface Keyed {
+  algorithm?: string | undefined
+  penalty?: unknown
+  overrides?: unknown
+}
+
+/** The keys in Redis that a quota needs. A log and slots have a key of their own; a ban and the limit of an operator are in the record of the client. */
+export const keysOf = ({ algorithm, penalty, overrides }: Keyed): number =>
+  hasOwnKey(algorithm) && (penalty || overrides) ? 2 : 1
+
+/** The keys in Redis that the policies need, if each has one quota. */
+export const keysOfAll = (policies: readonly (Keyed | undefined)[]): number =>
+  policies.reduce((sum, policy) => sum + keysOf(policy ?? {}), 0)

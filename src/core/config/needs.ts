@@ -33,23 +33,22 @@ const needs: [feature: string, isNeeded: Test, ...fields: string[]][] = [
 
 /**
  * Reports the first field that needs a feature which is missing, for each feature.
- * @param names the features that there are
+ * @param use the features that there are
  */
 export function checkNeeds(
   config: CheckedConfig,
-  names: readonly string[],
+  use: readonly { name: string }[],
   problem: AddProblem,
 ): void {
-  const reported = new Set(names)
-  const report = (feature: string, isNeeded: boolean, ...path: (string | number)[]) => {
-    if (!isNeeded || reported.has(feature)) return
-    reported.add(feature)
-    problem(path, `use: [${feature}()], with import { ${feature} } from 'sluice/features'`)
-  }
+  const reported = new Set(use.map(({ name }) => name))
   const check = (of: unknown, ...path: (string | number)[]) => {
     const fields: Record<string, unknown> = Object(of)
     for (const [feature, isNeeded, ...names] of needs) {
-      for (const field of names) report(feature, isNeeded(fields[field], fields), ...path, field)
+      const field = names.find((name) => isNeeded(fields[name], fields))
+      if (field === undefined || reported.has(feature)) continue
+      reported.add(feature)
+      const use = `use: [${feature}()], with import { ${feature} } from 'sluice/features'`
+      problem([...path, field], use)
     }
   }
   const { policies, shield } = config

@@ -1,8 +1,25 @@
-/** Types of the options in sluice.config.ts. The schema documents each field; docs/reference/configuration.md has examples. */
+/** The options in sluice.config.ts. The schema documents each field; docs/reference/configuration.md has examples. */
+import type { ConfigOptions } from './schema/config.ts'
+
 export type { MatchOptions } from './schema/condition.ts'
-export type { ConfigOptions, ListOptions } from './schema/config.ts'
-export type { CorsOptions } from './schema/cors.ts'
-export type { ExpectOptions } from './schema/expect.ts'
-export type { HeaderSet } from './schema/headers.ts'
+export type {
+  ConfigOptions,
+  CorsOptions,
+  ExpectOptions,
+  HeaderSet,
+  ListOptions,
+} from './schema/config.ts'
 export type { Key, KeySource } from './schema/key.ts'
 export type { AlgorithmName, PolicyOptions } from './schema/policy.ts'
+
+/**
+ * Returns a configuration, with types. `npx sluice check` and each limiter check it. A limiter freezes it: copy it to change it.
+ * @example
+ * export default defineConfig({
+ *   origin: 'https://origin.example.com',
+ *   policies: [{ name: 'per-ip', limit: 100, window: '1m' }],
+ * })
+ */
+export const defineConfig = <Context = unknown>(
+  options: ConfigOptions<Context>,
+): ConfigOptions<Context> => options

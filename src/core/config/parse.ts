@@ -1,37 +1,36 @@
 import type * as v from 'valibot'
-import { ConfigError, type ConfigProblem } from '../base/errors.ts'
-import { shortened } from '../base/show.ts'
+import { ConfigError, type ConfigProblem, shortened } from '../base/errors.ts'
 import type { FeatureFields } from './feature.ts'
-import { checkNeeds } from './needs.ts'
-import { parseOwned } from './owned.ts'
 import { checked, problemAt, withoutSecret } from './schema/checked.ts'
-import { type Config, config, configWith } from './schema/config.ts'
-import type { AddProblem } from './schema/shapes.ts'
+import { type Config, configWith } from './schema/config.ts'
+import type { Policy } from './schema/policy.ts'
 
 export type { Config, ListEntry } from './schema/config.ts'
 export type { Policy } from './schema/policy.ts'
 
-/** The parsed configurations: several limiters may get the same object. It is frozen, so that no later change is ignored. */
-const known = new WeakMap<object, Config>()
+/** A field of a policy with the values that need something, and what to write instead. Defaults to nothing. */
+export type Need = [path: string, isNeeded: (policy: Policy) => boolean, instead?: string]
+
+/** The fields that need something which a host lacks, and why it does; or what finds them in the options. */
+export type Lack =
+  | readonly [needs: readonly Need[], reason: string]
+  | ((options: object) => ConfigProblem[])
 
 /**
- * Parses untrusted input into a configuration. The same object is parsed once, and frozen.
- * @param byDefault the features besides those of `use`. By default it is not known which ones the host has: fields of its
- * features are accepted as they are
- * @param onParsed is called before fields of features are checked
- * @throws {ConfigError} lists every problem: path, expected, got
+ * Parses untrusted input into a configuration. The input is frozen, so that no later change is ignored.
+ * @param byDefault the features that the host has besides those of `use`. Without a feature, its fields are accepted as they are
+ * @param lacks what the host lacks. Defaults to nothing
+ * @throws {ConfigError} lists every problem: path, expected, got. Also if a field needs another feature or another host
  */
 export function parseConfig(
   options: unknown,
-  byDefault?: readonly FeatureFields[],
-  onParsed?: (config: Config) => void,
+  byDefault: readonly FeatureFields[] = [],
+  lacks: readonly Lack[] = [],
 ): Config {
-  const isObject = typeof options === 'object' && options !== null
-  const parsed = (isObject && known.get(options)) || parse(config, options, byDefault)
-  if (isObject) known.set(options, parsed)
+  const parsed = parse(configWith(byDefault), options)
   freeze(options)
-  onParsed?.(parsed)
-  return byDefault ? withFeatures(parsed, options as object, byDefault) : parsed
+  checkHost(parsed, options as object, lacks)
+  return parsed
 }
 
 /** Freezes plain objects and lists, so that a later change is an error instead of ignored. */
@@ -42,28 +41,19 @@ function freeze(value: unknown): void {
   for (const part of Object.values(value)) freeze(part)
 }
 
-/**
- * Returns a parsed configuration with the fields of the features that its host has besides those of `use`.
- * @param options the object that the configuration was parsed from
- * @throws {ConfigError} if a field needs another feature, or a feature of the host finds a problem
- */
-function withFeatures(
-  config: Config,
-  options: object,
-  byDefault: readonly FeatureFields[],
-): Config {
-  const problems: ConfigProblem[] = []
-  const add: AddProblem = (path, expected, isKey) =>
-    problems.push(problemIn(options, path, expected, isKey))
-  const names = config.use.map(({ name }) => name)
-  const others = byDefault.filter(({ name }) => !names.includes(name))
-  const whole = { ...config, policies: config.policies.map((policy) => ({ ...policy })) }
-  parseOwned(whole, others, add)
-  checkNeeds(whole, [...names, ...others.map(({ name }) => name)], add)
-  // Those of `use` again: now they see the fields of all features.
-  for (const one of [...config.use, ...others]) one.check?.(whole, add)
+/** @throws {ConfigError} for each field of a policy that needs what the host lacks */
+function checkHost({ policies }: Config, options: object, lacks: readonly Lack[]): void {
+  const problems = lacks.flatMap((lack) => {
+    if (typeof lack === 'function') return lack(options)
+    const [needs, reason] = lack
+    return policies.flatMap((policy, index) =>
+      needs.flatMap(([path, isNeeded, instead = 'nothing']): ConfigProblem[] => {
+        const at = ['policies', index, ...path.split('.')]
+        return isNeeded(policy) ? [problemIn(options, at, `${instead}, because ${reason}`)] : []
+      }),
+    )
+  })
   if (problems.length > 0) throw new ConfigError(problems)
-  return whole
 }
 
 /** A problem of a part of a configuration, in the context of its policy. */
@@ -71,24 +61,16 @@ export const problemIn = (
   options: object,
   path: readonly (string | number)[],
   expected: string,
-  isKey?: boolean,
-): ConfigProblem => inContext(problemAt(options, path, expected, 'config', isKey), options)
+): ConfigProblem => inContext(problemAt(options, path, expected, 'config'), options)
 
 /**
  * Parses input with a schema.
- * @param byDefault the features besides those of `use`, if the input is a configuration
  * @throws {ConfigError} lists every problem
  */
-export function parse<T>(
-  schema: v.GenericSchema<unknown, T>,
-  input: unknown,
-  byDefault: readonly FeatureFields[] = [],
-): T {
+export function parse<T>(schema: v.GenericSchema<unknown, T>, input: unknown): T {
   const { output, problems } = checked(schema, input, 'config')
-  if (!problems) return output
-  // A configuration with problems is parsed again, so that the problems of all fields are in one error.
-  const all = byDefault.length > 0 ? checked(configWith(byDefault), input, 'config').problems : []
-  throw new ConfigError((all?.length ? all : problems).map((problem) => inContext(problem, input)))
+  if (problems) throw new ConfigError(problems.map((problem) => inContext(problem, input)))
+  return output
 }
 
 /** Adds the name of the policy or list entry, and hides a value that may be a secret. */

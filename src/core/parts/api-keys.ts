@@ -1,7 +1,6 @@
 import { readsCredential } from '../config/schema/reads.ts'
 import type { Feature } from '../feature.ts'
-import { apiKeySource as sources } from '../program/api-keys.ts'
-import { readsSource } from '../program/source.ts'
+import { readsSource, apiKeySource as sources } from '../program/source.ts'
 import { createApiKey } from '../request/api-key.ts'
 
 export const apiKeys: Feature['compile'] = ({ config }) =>

@@ -2,6 +2,7 @@ import { inNetworks } from '../base/ip.ts'
 import type { Condition } from '../config/schema/condition.ts'
 import { CREDENTIALS } from '../config/schema/reads.ts'
 import { trimmed } from '../request/fold.ts'
+import type { CompiledRule } from '../request/message.ts'
 import { pathMatcher, pathOf } from '../request/path.ts'
 import { headerValues, queryValues } from '../request/values.ts'
 import type { RequestView } from '../request/view.ts'
@@ -112,18 +113,10 @@ export function inAll(values: (string | undefined)[], matches: Matches): Compari
   return count === 0 ? false : count === all.length || undefined
 }
 
-/** A rule with its condition compiled for both readings of what is unknown. */
-export interface Compiled<View = RequestView> {
-  /** Returns `undefined` if a request matches, or may match. */
-  mismatch: (view: View) => unknown
-  /** True if a request matches however it is read. */
-  isCertain: (view: View) => boolean
-}
-
 export const compileRules = <Rule extends { condition: Condition }>(
   rules: Rule[],
   options: { caseSensitivePaths: boolean },
-): (Rule & Compiled)[] =>
+): (Rule & CompiledRule<RequestView>)[] =>
   rules.map((rule) => {
     const certain = compileCondition(rule.condition, options, false)
     return {
@@ -137,7 +130,7 @@ export const compileRules = <Rule extends { condition: Condition }>(
  * The rules that may be the first to match, and true if one of them matches for certain. A client cannot choose a cheaper rule with an
  * ambiguous request, because the strictest of them counts.
  */
-export function reached<View, Rule extends Compiled<View>>(
+export function reached<View, Rule extends CompiledRule<View>>(
   rules: Rule[],
   view: View,
 ): [Rule[], boolean] {

@@ -1,6 +1,5 @@
-import type { ConfigProblem } from '../base/errors.ts'
+import { type ConfigProblem, show } from '../base/errors.ts'
 import type { Part } from '../base/part.ts'
-import { show } from '../base/show.ts'
 import type { Config, Policy } from '../config/parse.ts'
 import { matchWith, twice } from '../decide/matched.ts'
 import { labelOf } from './key.ts'

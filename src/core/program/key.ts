@@ -1,12 +1,10 @@
 import type { Log } from '../base/log.ts'
-import type { Part } from '../base/part.ts'
-import { UNREADABLE, Unusable } from '../base/unusable.ts'
+import { type Part, UNREADABLE, Unusable } from '../base/part.ts'
 import { type Soon, whenAllKnown } from '../base/when-known.ts'
 import type { Config } from '../config/parse.ts'
 import type { KeyPart } from '../config/schema/key.ts'
 import type { createApiKey } from '../request/api-key.ts'
-import type { Claims } from '../request/claims.ts'
-import type { RequestView } from '../request/view.ts'
+import type { Claims, RequestView } from '../request/view.ts'
 import {
   type KeyReaders,
   networkKey,
@@ -15,8 +13,6 @@ import {
   sourceOf,
   sources,
 } from './source.ts'
-
-export type { KeyReaders } from './source.ts'
 
 /** The stages that parts and features add to keys. */
 export interface KeyStages {

@@ -17,18 +17,17 @@ export function readingsOf(view: RequestView): RequestView[] {
   return paths.map((path) => view.with({ path }))
 }
 
-const cased = (path: string, isSensitive: boolean) => (isSensitive ? path : path.toLowerCase())
-
 export const pathSources: Sources = {
   path: {
     compile:
       (_, { unreadable }) =>
       (view) =>
         view.omitted?.includes('path') ? unreadable : pathOf(view),
-    given: (value, _, { caseSensitivePaths }) =>
-      value.startsWith('/')
-        ? cased(normalizePath(new URL(`http://host${value}`).pathname), caseSensitivePaths)
-        : new Error('a path that begins with /'),
+    given(value, _, { caseSensitivePaths }) {
+      if (!value.startsWith('/')) return new Error('a path that begins with /')
+      const path = normalizePath(new URL(`http://host${value}`).pathname)
+      return caseSensitivePaths ? path : path.toLowerCase()
+    },
   },
   'path-parameter': {
     compile(

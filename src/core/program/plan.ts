@@ -1,7 +1,7 @@
 import type { Soon } from '../base/when-known.ts'
 import type { Config, Policy } from '../config/parse.ts'
 import type { RequestView } from '../request/view.ts'
-import type { KeyReaders } from './key.ts'
+import type { KeyReaders } from './source.ts'
 
 export type SizeOf = (view: RequestView) => Soon<Policy>
 

@@ -1,15 +1,16 @@
 /** The sources of key parts: how each reads a request, and a value that is given without one. */
 import { contains } from '../base/contains.ts'
+import { sha256 } from '../base/digest.ts'
 import { type Address, network, networkRange, parseAddress } from '../base/ip.ts'
 import { needed } from '../base/needed.ts'
-import type { Part } from '../base/part.ts'
-import { Unusable } from '../base/unusable.ts'
+import { type Part, Unusable } from '../base/part.ts'
 import type { Soon } from '../base/when-known.ts'
 import type { Config } from '../config/parse.ts'
 import type { KeyPart } from '../config/schema/key.ts'
 import type { createApiKey } from '../request/api-key.ts'
-import type { Claims } from '../request/claims.ts'
-import type { RequestView } from '../request/view.ts'
+import { folded } from '../request/fold.ts'
+import { readSource } from '../request/source.ts'
+import type { Claims, RequestView } from '../request/view.ts'
 
 /** Readers for the key parts that need more than the request. */
 export interface KeyReaders {
@@ -151,3 +152,21 @@ export const sources: Sources = {
   ...{ method: inUpperCase, country: inUpperCase, colo: inUpperCase },
   ...{ asn: ofView, ja4: ofView, verifiedBot: ofView },
 }
+
+/** Those that only some configurations have. */
+export const apiKeySource: Sources = {
+  'api-key': {
+    compile: (_, { readers }) => needed(readers.apiKey, 'apiKeys'),
+    // Quotas are counted by the digest of a key, so an operator may only know the digest.
+    given: (value) => /^sha256:([\da-f]{64})$/i.exec(value)?.[1]?.toLowerCase() ?? sha256(value),
+  },
+}
+
+const named: PartSource = {
+  compile: (part: Extract<KeyPart, { source: 'header' | 'cookie' | 'query' }>) => (view) =>
+    readSource(part, view),
+  fold: folded,
+}
+
+/** Values that a client writes. */
+export const clientValues: Sources = { header: named, cookie: named, query: named }

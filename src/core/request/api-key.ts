@@ -1,10 +1,9 @@
 import { sha256 } from '../base/digest.ts'
 import type { Log } from '../base/log.ts'
-import { UNREADABLE, type Unusable } from '../base/unusable.ts'
+import { UNREADABLE, type Unusable } from '../base/part.ts'
 import type { ApiKeys } from '../config/schema/credentials.ts'
-import { oncePerRequest } from './memo.ts'
 import { hasAtMostBearer, looksLikeJwt, readFirst, UNVERIFIED } from './source.ts'
-import type { RequestView } from './view.ts'
+import { oncePerRequest, type RequestView } from './view.ts'
 
 /**
  * Creates a reader of API keys. It returns the SHA-256 of the key in hex, so that the key itself reaches neither the store nor a log, or
@@ -26,22 +25,19 @@ export function createApiKey(
       )
       return new Set()
     }
-    if (cached?.text !== text) cached = { text, digests: parse(text) }
-    return cached.digests
-  }
-
-  function parse(text: string): Set<string> {
+    if (cached?.text === text) return cached.digests
     const entries = text
       .toLowerCase()
       .split(/[\s,]+/)
-      .filter((entry) => entry !== '')
+      .filter(Boolean)
     const digests = entries.filter((entry) => /^[\da-f]{64}$/.test(entry))
     const others = entries.length - digests.length
     if (others > 0) {
       const message = `entries of the variable named by apiKeys.known that are not a SHA-256 in hex: ${others}`
       log('api-keys', 'not-a-digest', message)
     }
-    return new Set(digests)
+    cached = { text, digests: new Set(digests) }
+    return cached.digests
   }
 
   return oncePerRequest(async (view) => {

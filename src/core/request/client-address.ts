@@ -26,8 +26,8 @@ export function addressReader(
   log: Log = () => {},
   stages: AddressStages = {},
 ): ReadAddress {
+  if (setting === undefined) return isCloudflare() ? fromCloudflare : withoutSetting
   const read = readerOf(setting, log, stages)
-  if (setting === undefined) return read
   return (connection) => {
     const address = read(connection)
     if (!address) log('no-address', '', 'clientAddress finds no address in a request')
@@ -47,23 +47,21 @@ export type Forwarded = Exclude<ClientAddress, string | ((request: Request) => u
 export type Networks = Readonly<Record<string, readonly string[]>>
 
 function readerOf(
-  setting: ClientAddress | undefined,
+  setting: ClientAddress,
   log: Log,
   { compileForwarded, networks = {} }: AddressStages,
 ): ReadAddress {
-  if (setting === undefined && isCloudflare()) return fromCloudflare
-  if (setting === undefined) {
-    return () =>
-      fail(
-        '"socket" if clients connect directly, or { forwardedFor: { trustedProxies } } behind a proxy, because this runtime is not Cloudflare Workers',
-        'nothing',
-      )
-  }
   if (setting === 'cloudflare') return fromCloudflare
   if (setting === 'socket') return peerOf
   if (typeof setting === 'function') return ({ request }) => toAddress(textOf(setting(request)))
   return needed(compileForwarded, 'forwarded')(setting, log, networks)
 }
+
+const withoutSetting: ReadAddress = () =>
+  fail(
+    '"socket" if clients connect directly, or { forwardedFor: { trustedProxies } } behind a proxy, because this runtime is not Cloudflare Workers',
+    'nothing',
+  )
 
 function fail(expected: string, got: string): never {
   throw new ConfigError([{ path: 'clientAddress', expected, got }])
@@ -116,5 +114,6 @@ function recently(parse: (text: string) => Address | undefined) {
 const copyOf = (text: string) =>
   String.fromCharCode(...Array.from(text, (one) => one.charCodeAt(0)))
 
-const toPlainAddress = recently(parseAddress)
-export const toAddress = recently(parsePeer)
+// A bundle without an address has neither.
+const toPlainAddress = /* @__PURE__ */ recently(parseAddress)
+export const toAddress = /* @__PURE__ */ recently(parsePeer)

@@ -4,9 +4,8 @@ import type { Condition } from '../config/schema/condition.ts'
 import type { Cost } from '../config/schema/cost.ts'
 import type { BodyPart } from '../config/schema/key.ts'
 
-/** A rule of a cost, compiled. */
-export interface MessageRule<View> {
-  cost: number
+/** A rule with its condition compiled for both readings of what is unknown. */
+export interface CompiledRule<View> {
   /** Returns `undefined` if a request matches, or may match. */
   mismatch: (view: View) => unknown
   /** True if a request matches however it is read. */
@@ -30,5 +29,5 @@ export interface Message {
    * @param rules the rules of the cost
    * @param view the view that has this message
    */
-  cost: <View>(rules: MessageRule<View>[], cost: Cost, view: View) => number
+  cost: <View>(rules: (CompiledRule<View> & { cost: number })[], cost: Cost, view: View) => number
 }

@@ -1,4 +1,4 @@
-import { UNREADABLE, Unusable } from '../base/unusable.ts'
+import { UNREADABLE, Unusable } from '../base/part.ts'
 import type { Source } from '../config/schema/credentials.ts'
 import { mayBe } from './names.ts'
 import { headerValues, queryValues, spelledValues } from './values.ts'

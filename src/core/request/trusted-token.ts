@@ -1,6 +1,5 @@
 import { sha256 } from '../base/digest.ts'
-import { oncePerRequest } from './memo.ts'
-import type { RequestView } from './view.ts'
+import { oncePerRequest, type RequestView } from './view.ts'
 
 /** Shorter tokens are ignored, because they could be guessed. */
 const MIN_LENGTH = 16
@@ -25,7 +24,7 @@ export async function holds(token: string | null, configured: unknown): Promise<
 }
 
 /** Reports whether a trusted proxy sent the request, with a token of `SLUICE_PROXY_TOKEN` in `Sluice-Token`. Checked once per request. Never throws. */
-export const isTrustedProxy = oncePerRequest(({ request, env }: RequestView) =>
+export const isTrustedProxy = /* @__PURE__ */ oncePerRequest(({ request, env }: RequestView) =>
   holds(request.headers.get('sluice-token'), env.SLUICE_PROXY_TOKEN),
 )
 

@@ -1,15 +1,7 @@
 /** The values that origins may read where a client has sent a name more than once, or in another spelling. */
 import { textOfField } from './fold.ts'
 import { mayBe, otherSpellings } from './names.ts'
-
-/** The query of a request as it was parsed, and the URL that it is from. */
-export interface QuerySource {
-  query: URLSearchParams
-  /** The query of the URL as it was sent, with `?`. */
-  search: string
-  /** What follows the first `;` of the path. Absent without one. */
-  pathParameters?: string | undefined
-}
+import type { TokenView } from './view.ts'
 
 const FLAW = /;|%(?![\da-f]{2})/i
 
@@ -22,7 +14,7 @@ const LONG = 1_000
  * before 5 begins the query at a `;` of the path. `undefined` means that some origin reads none.
  */
 export function queryValues(
-  { query, search, pathParameters }: QuerySource,
+  { query, search, pathParameters }: Pick<TokenView, 'query' | 'search' | 'pathParameters'>,
   name: string,
 ): (string | undefined)[] {
   const values = new Set<string | undefined>()

@@ -1,5 +1,6 @@
 import { isAmbiguous } from '../base/ambiguous-target.ts'
 import type { Address } from '../base/ip.ts'
+import type { Unusable } from '../base/part.ts'
 import type { RuntimeContext } from '../base/runtime.ts'
 import type { ReadAddress } from './client-address.ts'
 import type { Message } from './message.ts'
@@ -13,6 +14,9 @@ export type TokenView = Pick<
   'request' | 'query' | 'search' | 'pathParameters' | 'env' | 'waitUntil'
 > &
   Partial<Pick<RequestView, 'omitted'>>
+
+/** Reads the claims of a request's verified token, as an object without a prototype; `undefined` if the request has no token. Never throws. */
+export type Claims = (view: TokenView) => Promise<Record<string, unknown> | Unusable | undefined>
 
 /** A request as policies see it. Reads each property when it is first needed, because few policies use all of them. */
 export class RequestView implements RuntimeContext {
@@ -152,5 +156,19 @@ export function knownAddress(view: Pick<RequestView, 'address'>): Address | unde
     return view.address
   } catch {
     return undefined
+  }
+}
+
+/** Memoizes a function by request, for all policies. Requests never share a promise, because on Workers they must not. */
+export function oncePerRequest<View extends { request: Request }, T>(
+  compute: (view: View) => Promise<T>,
+): (view: View) => Promise<T> {
+  const results = new WeakMap<Request, Promise<T>>()
+  return (view) => {
+    const known = results.get(view.request)
+    if (known) return known
+    const result = compute(view)
+    results.set(view.request, result)
+    return result
   }
 }

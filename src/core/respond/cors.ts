@@ -22,7 +22,8 @@ export function withCors(
   page?: string | null,
 ): Response {
   const isAllowed = response.headers.has(ALLOW_ORIGIN)
-  const allow = page && !isAllowed ? allowed(page, config) : undefined
+  const { origins = [] } = config.cors ?? {}
+  const allow = page && !isAllowed ? ['*', page].find((one) => origins.includes(one)) : undefined
   if (allow === undefined && !isAllowed) return response
   return withChanged(response, (headers) => {
     if (allow !== undefined) {
@@ -32,7 +33,8 @@ export function withCors(
     }
     // With credentials, "*" is an ordinary field name and not a wildcard.
     const wildcard = headers.get(ALLOW_CREDENTIALS) === 'true' ? undefined : '*'
-    add(headers, EXPOSE, fieldsOf(config), wildcard)
+    const fields = config.headers.flatMap((set) => setOf(set).names)
+    add(headers, EXPOSE, [...fields, 'Retry-After'], wildcard)
   })
 }
 
@@ -42,18 +44,6 @@ export const preflight = (methods: string, fields: string): Response =>
     status: 204,
     headers: { 'Access-Control-Allow-Methods': methods, 'Access-Control-Allow-Headers': fields },
   })
-
-/** Returns `Access-Control-Allow-Origin` for a page, or `undefined` if it may not read the response. */
-function allowed(page: string, { cors }: Pick<Config, 'cors'>): string | undefined {
-  if (!cors) return undefined
-  if (cors.origins.includes('*')) return '*'
-  return cors.origins.includes(page) ? page : undefined
-}
-
-const fieldsOf = ({ headers }: Pick<Config, 'headers'>) => [
-  ...headers.flatMap((set) => setOf(set).names),
-  'Retry-After',
-]
 
 /** Adds names to a list, unless it contains `wildcard`. Replaces a malformed list, because a browser would ignore all of it. */
 function add(headers: Headers, field: string, names: string[], wildcard: string | undefined) {

@@ -1,3 +1,5 @@
+import type { Decision } from '../base/decision.ts'
+
 /** CGI does not distinguish `_` from `-` (RFC 3875, 4.1.18), and PHP no other character that is no letter and no digit. */
 const OWN = /^sluice[^a-z\d]/
 
@@ -24,4 +26,14 @@ export function withChanged(response: Response, change: (headers: Headers) => vo
     change(copy.headers)
     return copy
   }
+}
+
+/**
+ * Returns the `Sluice-Shadow` field, a List of Strings (RFC 9651): the names of the shadow policies that would have refused a request. No
+ * field without any. Names need no escaping.
+ */
+export function shadowField({ limits }: Decision): Record<string, string> {
+  const refusing = limits.filter(({ mode, allowed }) => mode === 'shadow' && !allowed)
+  const names = refusing.map(({ policy }) => `"${policy}"`).join(', ')
+  return names ? { 'Sluice-Shadow': names } : {}
 }

@@ -42,17 +42,14 @@ export interface RefusalStages {
   /** Changes the waits that a refused client is told. No wait may be shorter. */
   told?: (refused: Decision) => Decision
   /** Makes the response to a refused request that the configuration describes by an object. The caller adds the fields that every refusal has. */
-  refuse?: RefusalWriter
+  refuse?: (
+    own: RefusalOptions,
+    refused: Refused,
+    errorBody: ErrorWriter | undefined,
+  ) => Promise<Response>
   /** Makes the body of a refusal in an error format. */
   errorBody?: ErrorWriter
 }
-
-/** Makes the response to a refused request by an object. The caller adds the fields that every refusal has. */
-export type RefusalWriter = (
-  own: RefusalOptions,
-  refused: Refused,
-  errorBody: ErrorWriter | undefined,
-) => Promise<Response>
 
 /**
  * Makes the response to a refused request, without the rate limit fields. It is the refusal of the policy that refuses the request for
@@ -88,7 +85,10 @@ export function refuse(
       // A client of JSON-RPC reads an error with the status 200.
       if (!(answer.status >= 400 || typeof own === 'object') || answer.bodyUsed)
         throw new TypeError()
-      return withFields(answer, decision)
+      const fields = { ...retryAfter(decision), 'Cache-Control': 'no-store' }
+      return withChanged(answer, (headers) => {
+        for (const [name, value] of Object.entries(fields)) headers.set(name, value)
+      })
     } catch (error) {
       const advice = 'a refusal function failed or returned no response of status 400 to 599'
       log('refusal-error', (error as Error)?.name ?? '', advice)
@@ -98,16 +98,8 @@ export function refuse(
   return answering()
 }
 
-/** The default, as a page for a browser. */
-const standardFor = ({ headers }: Request, standard: Response) =>
-  isBrowser(headers.get('accept') ?? '') ? pageOf(standard) : standard
-
-/** Adds the fields that every refusal has. */
-const withFields = (answer: Response, decision: Decision) =>
-  withChanged(answer, (headers) => {
-    const fields = { ...retryAfter(decision), 'Cache-Control': 'no-store' }
-    for (const [name, value] of Object.entries(fields)) headers.set(name, value)
-  })
-
-/** Reports whether a client names HTML, without a quality, and does not name JSON. Browsers do. */
-const isBrowser = (accept: string) => /text\/html *(,|$)/i.test(accept) && !/json/i.test(accept)
+/** The default, as a page for a browser: a client that names HTML, without a quality, and does not name JSON. */
+function standardFor({ headers }: Request, standard: Response): Soon<Response> {
+  const accept = headers.get('accept') ?? ''
+  return /text\/html *(,|$)/i.test(accept) && !/json/i.test(accept) ? pageOf(standard) : standard
+}

@@ -6,8 +6,7 @@ import type { Config } from '../config/parse.ts'
 import { withCors } from './cors.ts'
 import { withChanged } from './own-fields.ts'
 import { merge } from './ratelimit-fields/merge.ts'
-import { SLOTS, seconds } from './ratelimit-fields/quantities.ts'
-import { setOf } from './ratelimit-fields/sets.ts'
+import { SLOTS, seconds, setOf } from './ratelimit-fields/sets.ts'
 
 /**
  * Adds the fields of a decision to a response, in the configured sets. Merges them with existing fields (see `merge`).

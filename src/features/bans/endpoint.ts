@@ -1,8 +1,7 @@
 /** `GET /_sluice/v1/policies/{name}/bans`: the keys of a policy that are banned now. */
 import { policyIn } from '../../api/call.ts'
 import { conflict, noBans, unprocessable } from '../../api/problems.ts'
-import { StoreError } from '../../core/base/errors.ts'
-import { show } from '../../core/base/show.ts'
+import { StoreError, show } from '../../core/base/errors.ts'
 import type { Policy } from '../../core/config/parse.ts'
 import { databaseIn } from '../../core/decide/database.ts'
 import { limitsOf } from '../../core/decide/limit.ts'

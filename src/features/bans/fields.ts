@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { tagOf } from '../../core/base/tag.ts'
+import { tagOf } from '../../core/base/fnv.ts'
 import { MAX_UNITS } from '../../core/base/units.ts'
 import {
   duration,

@@ -1,8 +1,7 @@
 /** How a policy applies to the messages of a request. */
 import { canonical } from '../../core/base/part.ts'
-import { MAX_UNITS } from '../../core/base/units.ts'
+import { keysOf, MAX_UNITS } from '../../core/base/units.ts'
 import type { Soon } from '../../core/base/when-known.ts'
-import { keysOf } from '../../core/config/schema/keys-in-redis.ts'
 import {
   isMatch,
   type Match,

@@ -1,11 +1,9 @@
-import { checkEntries } from '../../core/config/check-entries.ts'
 import { checkPolicies, type FeatureFields } from '../../core/config/feature.ts'
 import type { Policy } from '../../core/config/parse.ts'
 
 export const declaration: FeatureFields = {
   name: 'distinct',
-  check(config, problem) {
-    checkEntries(config, 'distinct', problem)
+  check: (config, problem) =>
     checkPolicies(config, problem, ({ algorithm, distinct, key, cost, lease }, report) => {
       if (!distinct) return
       if (algorithm && algorithm !== 'distinct')
@@ -18,8 +16,7 @@ export const declaration: FeatureFields = {
         )
       if (cost && costs(cost)) report(['cost'], 'no value (each different value costs 1)')
       if (lease) report(['lease'], 'no value (an isolate does not know which values count)')
-    })
-  },
+    }),
 }
 
 const costs = ({ otherwise, rules, ...others }: Policy['cost']) =>

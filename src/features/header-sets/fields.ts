@@ -1,7 +1,6 @@
 /** The values of `headers` that headerSets adds. */
 import * as v from 'valibot'
-import type { FieldSet } from '../../core/base/field-set.ts'
-import { APART } from '../../core/config/schema/headers.ts'
+import type { FieldSet } from '../../core/base/decision.ts'
 import { either, isObject, object, oneOf, pattern } from '../../core/config/schema/shapes.ts'
 import { setOf } from '../../core/respond/ratelimit-fields/sets.ts'
 import { headerSet, sets } from './sets.ts'
@@ -31,11 +30,8 @@ export const settings = () => ({
   headers: v.pipe(
     v.array(set),
     v.check((all: ('draft-11' | FieldSet)[]) => {
-      // The core has reported a name that is there twice.
-      const written = [...new Set(all)]
-        .flatMap((one) => setOf(one).names)
-        .map((name) => name.toLowerCase())
+      const written = all.flatMap((one) => setOf(one).names).map((name) => name.toLowerCase())
       return new Set(written).size === written.length
-    }, APART),
+    }, 'sets that have no field in common'),
   ),
 })

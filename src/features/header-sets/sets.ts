@@ -1,15 +1,15 @@
 /** The sets before draft-11, as data. */
-import type { Decision, LimitState } from '../../core/base/decision.ts'
-import type { FieldSet } from '../../core/base/field-set.ts'
-import { leastIn } from '../../core/respond/ratelimit-fields/existing.ts'
+import type { Decision, FieldSet, LimitState } from '../../core/base/decision.ts'
 import {
+  fieldSet,
   limit,
+  nearest,
   type Quantity,
   remaining,
   seconds,
   window,
-} from '../../core/respond/ratelimit-fields/quantities.ts'
-import { fieldSet, nearest } from '../../core/respond/ratelimit-fields/sets.ts'
+} from '../../core/respond/ratelimit-fields/sets.ts'
+import { leastIn } from '../../core/respond/ratelimit-fields/structured.ts'
 
 const LAST_OF_YEAR_9999 = 253_402_300_799
 

@@ -1,6 +1,5 @@
 import type { Decision } from '../../core/base/decision.ts'
-import { ConfigError } from '../../core/base/errors.ts'
-import { show } from '../../core/base/show.ts'
+import { ConfigError, show } from '../../core/base/errors.ts'
 import type { Feature } from '../../core/feature.ts'
 
 /**

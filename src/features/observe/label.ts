@@ -1,4 +1,3 @@
-import { network, networkRange } from '../../core/base/ip.ts'
 import type { Soon } from '../../core/base/when-known.ts'
 import type { DecisionFact } from '../../core/decide/observer.ts'
 import type { Match } from '../../core/program/match.ts'
@@ -17,8 +16,6 @@ export function labelOf(
       return undefined
     case 'hashed':
       return hash(key)
-    case 'network':
-      return networkIn(key) ?? hash(key)
     case 'plain':
       return readable(key) ?? hash(key)
   }
@@ -30,13 +27,4 @@ function readable(key: PartitionKey): string | undefined {
     ([, value]) => value !== undefined && /^[\w.:/@-]{1,64}$/.test(value),
   )
   return isReadable ? key.map(([label, value]) => `${label}=${value}`).join(',') : undefined
-}
-
-/** The /24 or /48 of the address in a key, or the network of the key itself if it is larger. */
-function networkIn(key: PartitionKey): string | undefined {
-  const [, value = ''] = key.find(([label]) => label === 'ip') ?? []
-  const [first] = networkRange(value) ?? []
-  if (!first) return undefined
-  const bits = Number(value.split('/')[1] ?? 128)
-  return network(first, Math.min(24, bits), Math.min(48, bits))
 }

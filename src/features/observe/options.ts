@@ -42,11 +42,10 @@ interface WebhookOptions extends Input<ReturnType<typeof webhookFields>>, Named 
 
 const fields = () => ({
   /**
-   * How clients are named. `'hashed'`: the HMAC of the key, which is also the subject in Redis. `'network'`: the /24 or /48 of an address,
-   * and the hash of other keys. `'plain'`: the values of the key, such as `ip=203.0.113.7`. `'none'`: not at all, so that there are no
-   * offenders. Defaults to `'hashed'`.
+   * How clients are named. `'hashed'`: the HMAC of the key, which is also the subject in Redis. `'plain'`: the values of the key, such as
+   * `ip=203.0.113.7`. `'none'`: not at all, so that there are no offenders. Defaults to `'hashed'`.
    */
-  subjects: v.optional(oneOf('hashed', 'none', 'network', 'plain'), 'hashed'),
+  subjects: v.optional(oneOf('hashed', 'none', 'plain'), 'hashed'),
   /**
    * Where counts are sent, one or a list: `'log'` for one line of JSON, `'analytics:BINDING'` for a dataset of the Workers Analytics
    * Engine, `'otlp:https://…/v1/metrics'` for an OpenTelemetry collector, `'trace'` for attributes of the active span of each request

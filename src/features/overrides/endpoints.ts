@@ -1,7 +1,7 @@
 import { bodyOf, policyIn } from '../../api/call.ts'
 import { badRequest, noOverrides, unprocessable } from '../../api/problems.ts'
 import { overrideBody } from '../../api/schema.ts'
-import { show } from '../../core/base/show.ts'
+import { show } from '../../core/base/errors.ts'
 import { largestQuota } from '../../core/base/units.ts'
 import type { Policy } from '../../core/config/parse.ts'
 import { operate } from '../../core/decide/operate.ts'

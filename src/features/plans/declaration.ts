@@ -1,6 +1,6 @@
 import { checkPolicies, type FeatureFields } from '../../core/config/feature.ts'
-import { tooLarge } from '../../core/config/schema/policy-checks.ts'
 import { isObject } from '../../core/config/schema/shapes.ts'
+import { tooLarge } from '../../core/config/schema/terms.ts'
 import { fields, settings } from './fields.ts'
 
 const DIGESTS = 'the SHA-256 of each API key in hex, as printed by: printf %s "$KEY" | sha256sum'

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import type { PlanSource } from '../../core/config/schema/plan.ts'
+import type { PlanSource } from '../../core/config/schema/key.ts'
 import { isObject, pattern, units } from '../../core/config/schema/shapes.ts'
 
 /** An object by names. Reports the names that valibot would silently drop from a record. */

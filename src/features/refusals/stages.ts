@@ -2,7 +2,7 @@
 import { PLACEHOLDER, type RefusalOptions } from '../../core/config/schema/refusal-fields.ts'
 import type { Feature } from '../../core/feature.ts'
 import { escapeHtml, pageOf } from '../../core/respond/page.ts'
-import { seconds } from '../../core/respond/ratelimit-fields/quantities.ts'
+import { seconds } from '../../core/respond/ratelimit-fields/sets.ts'
 import type { ErrorWriter, Refused } from '../../core/respond/refusal.ts'
 import { type BodyKind, mediaTypes, preferred } from './accept.ts'
 

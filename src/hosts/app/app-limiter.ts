@@ -1,5 +1,5 @@
-import type { Lack } from '../../core/config/host.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
+import type { Lack } from '../../core/config/parse.ts'
 import { createLimiter, type Limiter } from '../../core/create.ts'
 import { operations } from '../../core/decide/operate.ts'
 import { defaults } from '../../features/defaults.ts'

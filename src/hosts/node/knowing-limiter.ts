@@ -1,5 +1,5 @@
-import type { Lack } from '../../core/config/host.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
+import type { Lack } from '../../core/config/parse.ts'
 import type { Limiter } from '../../core/create.ts'
 import { createAppLimiter } from '../app/app-limiter.ts'
 import { checkAddress } from './lacks.ts'

@@ -1,7 +1,7 @@
 import { contains } from '../../core/base/contains.ts'
 import type { ConfigProblem } from '../../core/base/errors.ts'
-import { type Lack, needBody, needResponse } from '../../core/config/host.ts'
-import { type Config, problemIn } from '../../core/config/parse.ts'
+import { type Config, type Lack, type Need, problemIn } from '../../core/config/parse.ts'
+import { countsBytes } from '../../core/config/schema/reads.ts'
 import type { ReadAddress } from '../../core/request/client-address.ts'
 
 /** The fields that Next.js 16 removes before it calls the proxy: `FLIGHT_HEADERS`, `INTERNAL_QUERY_NAMES`, and `INTERNAL_HEADERS` without `x-nextjs-data`, which it sets again. */
@@ -30,6 +30,23 @@ const hiddenIn = (options: object): ConfigProblem[] =>
     .map(([, path]) =>
       problemIn(options, path, 'another field, because Next.js hides this one from the proxy'),
     )
+
+/** The status and the header fields of the response. */
+const needResponse: readonly Need[] = [
+  ['countOnly', ({ countOnly }) => countOnly !== undefined],
+  ['cost.response', ({ cost }) => cost.response !== undefined],
+  [
+    'algorithm',
+    ({ algorithm }) => algorithm === 'concurrency',
+    'an algorithm that counts requests in a window',
+  ],
+]
+
+/** The body of the response. */
+const needBody: readonly Need[] = [
+  ['cost.response', countsBytes],
+  ['cost.usage', ({ cost }) => cost.usage !== undefined],
+]
 
 /** Node's servers write their responses themselves. */
 export const ofNode: Lack = [

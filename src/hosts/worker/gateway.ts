@@ -14,8 +14,8 @@ import { badHost, handle, limitRequest, unconfigured } from '../../core/pipeline
 import { normalizePath } from '../../core/request/path.ts'
 import { knownAddress } from '../../core/request/view.ts'
 import { withCors } from '../../core/respond/cors.ts'
+import { shadowField } from '../../core/respond/own-fields.ts'
 import { problem } from '../../core/respond/response.ts'
-import { wouldRefuse } from '../../core/respond/shadow.ts'
 import { defaults } from '../../features/defaults.ts'
 import { operators } from '../../features/endpoints/operators.ts'
 import { verify } from '../../features/verify/index.ts'
@@ -121,7 +121,7 @@ export function gatewayOf(
         timeoutMs: originTimeoutMs,
         client: () => knownAddress(view),
         isRead,
-        shadow: wouldRefuse(decision),
+        shadow: shadowField(decision),
         finishProblem: (answer) => withOwnCors(c, answer),
       }),
     )

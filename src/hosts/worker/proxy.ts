@@ -4,7 +4,6 @@ import { leavesBase } from '../../core/request/path.ts'
 import { asVerbatim, IdentityTransformStream } from '../../core/respond/body-end.ts'
 import { dropFields, isOwn } from '../../core/respond/own-fields.ts'
 import { problem } from '../../core/respond/response.ts'
-import { shadowField } from '../../core/respond/shadow.ts'
 
 /** Hop-by-hop fields (RFC 9110, 7.6.1), including obsolete ones. */
 const HOP_BY_HOP = new Set([
@@ -33,15 +32,15 @@ export interface ForwardOptions {
   client: () => Address | undefined
   /** Asks the origin for a body without compression, in which the limiter can read the cost. */
   isRead: boolean
-  /** Names of the shadow policies that would have refused the request. */
-  shadow: string[]
+  /** The field with the shadow policies that would have refused the request. */
+  shadow: Record<string, string>
   /** Finishes a response that does not come from the origin (502, 504). */
   finishProblem: (answer: Response) => Response
 }
 
 /**
  * Forwards a request to an origin and returns the response. Keeps the method, the parsed path, the query and the body; streams both
- * bodies; does not follow redirects. Removes the `Sluice-*` fields of the client, and sets `Sluice-Shadow` from `shadow`.
+ * bodies; does not follow redirects. Removes the `Sluice-*` fields of the client, and sets `shadow`.
  * @param origin an http(s) URL, whose path is put before the path of the request; or `'zone'`, the origin of the Worker's zone
  * @returns a 502 problem if the origin cannot be reached, a 504 problem if it does not answer in time, a 400 problem if the chunks of the
  *   body are malformed
@@ -63,8 +62,7 @@ export async function forward(
     const isChunked = request.headers.has('transfer-encoding')
     const sent = isChunked ? withWatchedChunks(request, onBroken) : request
     const outgoing = origin === 'zone' ? forZone(sent) : readdress(sent, origin, client())
-    for (const [name, value] of Object.entries(shadowField(shadow)))
-      outgoing.headers.set(name, value)
+    for (const [name, value] of Object.entries(shadow)) outgoing.headers.set(name, value)
     if (isRead) outgoing.headers.set('accept-encoding', 'identity')
     const loop = request.headers.get('cdn-loop')
     outgoing.headers.set('CDN-Loop', loop ? `${loop}, sluice` : 'sluice')

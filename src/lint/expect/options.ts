@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import { type Checked, checked } from '../../core/config/schema/checked.ts'
 import { condition } from '../../core/config/schema/condition.ts'
-import type { ExpectOptions, PlainKey } from '../../core/config/schema/expect.ts'
+import type { ExpectOptions, PlainKey } from '../../core/config/schema/config.ts'
 import { type KeyPart, key } from '../../core/config/schema/key.ts'
 import { duration, list, named, object, whole } from '../../core/config/schema/shapes.ts'
 

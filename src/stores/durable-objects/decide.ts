@@ -1,5 +1,5 @@
 /** Decides requests to one subject. lua/README.md is the contract: every number equals that of the script. */
-import { hasOwnKey } from '../../core/base/own-key.ts'
+import { hasOwnKey } from '../../core/base/units.ts'
 import { algorithms, resized, statedBy } from '../../core/connection/algorithms/index.ts'
 import { behind, inLine, standsIn } from '../../core/connection/line.ts'
 import type { Limit, Penalty, StoreRequest, StoreState } from '../../core/connection/store.ts'

@@ -1,8 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import type { Fact, LogLine } from '../../../cli/replay/line.ts'
 import { createSuggester } from '../../../cli/replay/suggest/suggest.ts'
-import { defineConfig } from '../../../src/core/config/define.ts'
-import type { ConfigOptions, PolicyOptions } from '../../../src/core/config/options.ts'
+import {
+  type ConfigOptions,
+  defineConfig,
+  type PolicyOptions,
+} from '../../../src/core/config/options.ts'
 import { lint } from '../../../src/lint/lint.ts'
 
 const START = Date.UTC(2026, 0, 2)

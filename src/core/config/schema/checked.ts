@@ -1,6 +1,5 @@
 import * as v from 'valibot'
-import { ConfigError, type ConfigProblem } from '../../base/errors.ts'
-import { shortened, show } from '../../base/show.ts'
+import { ConfigError, type ConfigProblem, shortened, show } from '../../base/errors.ts'
 
 export type Schema<T> = v.GenericSchema<unknown, T>
 

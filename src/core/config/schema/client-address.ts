@@ -16,22 +16,18 @@ const trustedProxies = either(
   whole(1, 32, 'of proxies from 1 to 32'),
 )
 
-const headerFields = () => ({
-  /** The name of the header in which the proxy sends the client address, such as `'x-real-ip'`. Required. */
-  header: pattern('the name of a header', /^[\w!#$%&'*+.^`|~-]+$/),
-  /**
-   * The proxies that set the header: their addresses and networks; or a number, if clients can only connect through a proxy. The names
-   * `cloudflare`, `loopback` and `private` stand for networks. Required.
-   */
-  trustedProxies,
-})
-
 const forwardedForFields = () => ({
   /**
    * The proxies in front of the app: their addresses and networks, or their number if clients can only connect through them. The names
    * `cloudflare`, `loopback` and `private` stand for networks. Required.
    */
   trustedProxies,
+})
+
+const headerFields = () => ({
+  /** The name of the header in which the proxy sends the client address, such as `'x-real-ip'`. Required. */
+  header: pattern('the name of a header', /^[\w!#$%&'*+.^`|~-]+$/),
+  ...forwardedForFields(),
 })
 
 const wrapped = () => ({ forwardedFor: object(forwardedForFields) })

@@ -1,9 +1,8 @@
 /** Checks parts of a configuration against each other. */
-import type { CheckedConfig, FeatureDeclaration, FeatureFields } from '../feature.ts'
+import { keysOfAll, MAX_KEYS } from '../../base/units.ts'
+import type { CheckedConfig, FeatureFields } from '../feature.ts'
 import { parseOwned } from '../owned.ts'
 import type { ApiKeys } from './credentials.ts'
-import { keysOfAll, MAX_KEYS } from './keys-in-redis.ts'
-import type { Policy } from './policy.ts'
 import { readsCredential } from './reads.ts'
 import type { Settings } from './settings.ts'
 import type { AddProblem } from './shapes.ts'
@@ -18,47 +17,43 @@ type Unchecked = CheckedConfig['policies']
  * @returns the configuration, if it has a list of policies
  */
 export function checkCounting(
-  valid: Partial<Settings & { policies: Pick<Policy, 'name' | 'tag'>[] }>,
+  valid: Partial<Settings>,
   problem: AddProblem,
   all: Record<string, unknown>,
   byDefault: readonly FeatureFields[],
 ): CheckedConfig | undefined {
   const { use = [], store } = valid
-  checkUse(use, problem)
+  for (const [name, index] of repeated(use)) problem(['use', index], `${name}() once`)
   store?.own?.check(valid, problem)
   const others = byDefault.filter(({ name }) => !use.some((one) => one.name === name))
   const features = [...use, ...others]
   const owned = parseOwned(all, features, problem)
   if (!Array.isArray(all.policies)) return undefined
   const policies: Unchecked = all.policies
-  const names = policies.map((policy) => policy?.name)
-  names.forEach((name, index) => {
-    if (name !== undefined && names.indexOf(name) < index) {
-      problem(['policies', index, 'name'], 'a name that no other policy has')
-    }
-  })
+  for (const [, index] of repeated(policies))
+    problem(['policies', index, 'name'], 'a name that no other policy has')
   checkKeys(policies, problem)
   const checked: CheckedConfig = { ...valid, ...owned, policies }
   for (const one of features) one.check?.(checked, problem)
-  if (valid.policies) checkTags(valid.policies, problem)
+  checkTags(policies, problem)
   return checked
 }
 
 /** Reports policies that together need more keys than one call takes. The script would refuse every request that all of them apply to. */
 function checkKeys(policies: Unchecked, problem: AddProblem) {
-  const keys = keysOfAll(policies.map((policy) => policy ?? {}))
+  const keys = keysOfAll(policies)
   if (keys <= MAX_KEYS) return
   const most = `at most ${MAX_KEYS} policies`
   const twice = ', counting each sliding-log or concurrency policy with penalty or overrides twice'
   problem(['policies'], policies.length > MAX_KEYS ? most : most + twice)
 }
 
-/** Reports features that are there twice. */
-function checkUse(use: readonly FeatureDeclaration[], problem: AddProblem) {
-  const names = use.map(({ name }) => name)
-  use.forEach(({ name }, index) => {
-    if (names.indexOf(name) < index) problem(['use', index], `${name}() once`)
-  })
+/** The names that an earlier entry of the list has, with their places. */
+function repeated(list: readonly ({ name?: string } | undefined)[]): [string, number][] {
+  const names = list.map((one) => one?.name)
+  return names.flatMap((name, index): [string, number][] =>
+    name !== undefined && names.indexOf(name) < index ? [[name, index]] : [],
+  )
 }
 
 /** Reports names in the `policies` of entries of `allow` that no policy has. */
@@ -83,15 +78,21 @@ export function checkKnown(apiKeys: ApiKeys, conditions: unknown, problem: AddPr
   )
 }
 
-/** Reports policies with equal tags: the script would mistake their states for each other. About one pair of names in four billion has equal tags. */
-function checkTags(policies: Pick<Policy, 'name' | 'tag'>[], problem: AddProblem) {
-  policies.forEach(({ name, tag }, index) => {
-    const namesake = policies.find((other) => other.tag === tag)!.name
-    if (namesake !== name) {
-      problem(
-        ['policies', index, 'name'],
-        `a name whose hash differs from that of ${JSON.stringify(namesake)}`,
-      )
+/**
+ * Reports policies whose counters or bans have equal tags: the script would mistake their states for each other. About one pair of names in
+ * four billion has equal tags.
+ */
+function checkTags(policies: Unchecked, problem: AddProblem) {
+  const first = new Map<string, Unchecked[number]>()
+  const check = (tag: string | undefined, policy: Unchecked[number], index: number) => {
+    if (tag === undefined) return
+    const other = first.get(tag)
+    if (!other) first.set(tag, policy)
+    else if (other === policy || other.name !== policy?.name) {
+      const expected = `a name whose hash differs from that of ${JSON.stringify(other.name)}`
+      problem(['policies', index, 'name'], expected)
     }
-  })
+  }
+  policies.forEach((policy, index) => void check(policy?.tag, policy, index))
+  policies.forEach((policy, index) => void check(policy?.penalty?.tag, policy, index))
 }

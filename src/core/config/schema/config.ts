@@ -1,15 +1,15 @@
 import * as v from 'valibot'
+import type { FieldSet } from '../../base/decision.ts'
+import type { Duration } from '../../base/duration.ts'
 import { isOrigin } from '../../base/host.ts'
 import type { FeatureFields } from '../feature.ts'
 import { checkNeeds } from '../needs.ts'
 import { type OwnedSettings, opaque, settingOwners } from '../owners.ts'
 import { type ClientAddress, type ClientAddressOptions, clientAddress } from './client-address.ts'
-import { conditionFields } from './condition.ts'
+import { conditionFields, type MatchOptions } from './condition.ts'
 import { checkAllow, checkCounting, checkKnown } from './config-checks.ts'
-import { cors } from './cors.ts'
 import { apiKeys } from './credentials.ts'
-import { expectations } from './expect.ts'
-import { headers } from './headers.ts'
+import type { KeySource } from './key.ts'
 import { type Policy, type PolicyOptions, policy } from './policy.ts'
 import { type Refusal, type RefusalInput, refusal } from './refusal.ts'
 import { settingFields } from './settings.ts'
@@ -56,6 +56,78 @@ const allow = v.pipe(
     condition,
   })),
 )
+
+/**
+ * A set of rate limit headers: `draft-11`, `draft-7` or `draft-6` of the IETF's RateLimit fields, GitHub's `x-ratelimit-*`, or the
+ * headers `<prefix>Limit`, `<prefix>Remaining` and `<prefix>Reset`. `reset` is the format of the last one: seconds since the epoch
+ * (`epoch`), seconds from now (`delta`), or an ISO 8601 time (`iso`). A prefix has up to 64 letters, digits, `_` or `-`.
+ */
+export type HeaderSet =
+  | 'draft-11'
+  | 'draft-7'
+  | 'draft-6'
+  | 'github'
+  | { prefix: string; reset: 'epoch' | 'delta' | 'iso' }
+
+/** Parses to a list. The feature headerSets checks and replaces the sets other than `draft-11`. */
+const headers = v.pipe(
+  v.custom<'off' | HeaderSet | HeaderSet[]>(() => true),
+  v.transform(
+    (input) =>
+      (input === 'off' ? [] : Array.isArray(input) ? input : [input]) as ('draft-11' | FieldSet)[],
+  ),
+)
+
+const pageOrigin = v.pipe(
+  v.custom<string>(
+    (input) =>
+      typeof input === 'string' &&
+      /^(\*|https?:\/\/[^\s\\/?#@,*]+)$/i.test(input) &&
+      (input === '*' || URL.canParse(input)),
+    'an origin like "https://app.example.com", or "*"',
+  ),
+  // Lower case, no default port, Punycode: the form that browsers send in `Origin`.
+  v.transform((input) => (input === '*' ? input : new URL(input).origin)),
+)
+
+const corsFields = () => ({
+  /** An origin or a list of origins whose pages may read the answers, such as `'https://app.example.com'`; or `'*'` for all. Required. */
+  origins: list(pageOrigin),
+  /** Lets pages read answers to requests with cookies. Cannot be combined with the origin `'*'`. Defaults to false. */
+  credentials: v.optional(flag, false),
+})
+
+/** Access of web pages of other origins to refusals (CORS protocol of the Fetch standard). */
+export interface CorsOptions extends Input<ReturnType<typeof corsFields>>, Named {}
+
+const cors = named<CorsOptions>()(
+  object(corsFields, ({ origins, credentials }, problem) => {
+    if (credentials && origins?.includes('*')) {
+      problem(['origins'], 'no "*" together with credentials: true (browsers refuse it)')
+    }
+  }),
+)
+
+/** A source of a key that is text or an address, and no function. */
+export type PlainKey = Exclude<KeySource, (context: never) => unknown>
+
+/** What the policies must hold, for every request and at every time: at most so many requests of one client pass. */
+export interface ExpectOptions {
+  /**
+   * The requests that count: a condition with the fields of `match`. What it leaves out may have any value, since a client chooses it.
+   * Defaults to every request.
+   */
+  request?: MatchOptions | undefined
+  /** What counts as one client: a key part or a list of parts, as in `key` of a policy, without functions. Defaults to `'ip'`. */
+  per?: PlainKey | PlainKey[] | undefined
+  /** The most requests of one client that may pass in any interval of the length `in`: a whole number, at least 0. Required. */
+  atMost: number
+  /** Length of the interval: a duration such as `'1m'`. Required. */
+  in: Duration
+}
+
+/** One expectation or a list. Its schema is in src/lint/expect, so that a Worker's bundle does not contain it. */
+const expectations = v.optional(v.custom<ExpectOptions | ExpectOptions[]>(() => true))
 
 type ParsedPolicy = v.InferOutput<typeof policy>
 
@@ -143,24 +215,17 @@ function parsed({ originTimeout, deadline, ...rest }: Output<ConfigFields>) {
 const withNames = <E extends { name: string | undefined }>(list: string, entries: E[]) =>
   entries.map((entry, index) => ({ ...entry, name: entry.name ?? `${list}[${index}]` }))
 
-/** @param byDefault the features of the host; those of `use` replace them */
-export const configWith = (byDefault: readonly FeatureFields[]) =>
+/** @param byDefault the features of the host; those of `use` replace them. Defaults to none */
+export const configWith = (byDefault: readonly FeatureFields[] = []) =>
   v.pipe(
     object(configFields, (valid, problem, all) => {
       const checked = checkCounting(valid, problem, all, byDefault)
       if (!checked) return
       const { policies } = checked
-      if (valid.use)
-        checkNeeds(
-          checked,
-          valid.use.map(({ name }) => name),
-          problem,
-        )
+      if (valid.use) checkNeeds(checked, valid.use, problem)
       const names = policies.map((policy) => policy?.name)
       checkAllow(names, all.allow, problem)
       if (valid.apiKeys) checkKnown(valid.apiKeys, [policies, valid.allow, valid.deny], problem)
     }),
     v.transform(parsed),
   )
-
-export const config = configWith([])

@@ -11,16 +11,95 @@ import {
   type OnMissingKey,
   oneKey,
   onMissingKey,
+  type PlanOptions,
+  type PlanSource,
+  plan,
 } from './key.ts'
-import { limit } from './limit.ts'
-import { countOnly } from './outcomes.ts'
-import { type PlanOptions, type PlanSource, plan } from './plan.ts'
-import { checkCalendar, checkParameters, checkQuota } from './policy-checks.ts'
 import { countsBytes, usesBody } from './reads.ts'
 import { type Refusal, type RefusalInput, refusal } from './refusal.ts'
-import { reserve } from './reserve.ts'
-import { accept, type Input, name, named, type Output, object } from './shapes.ts'
-import { normalTerms, termFields } from './terms.ts'
+import {
+  type AddProblem,
+  accept,
+  either,
+  type Input,
+  isObject,
+  list,
+  type Named,
+  name,
+  named,
+  type Output,
+  object,
+  pattern,
+  units,
+} from './shapes.ts'
+import { checkCalendar, checkQuota, normalTerms, termFields } from './terms.ts'
+
+const claimFields = () => ({
+  /** Name of the claim with the limit: a whole number of at least 1. Required. */
+  claim: pattern('the name of a claim', /^\S+$/),
+  /** The largest limit: a claim with a higher number has this limit. Required. */
+  max: units,
+  /** The limit without a valid claim in a verified token, at most `max`. A plan of the request comes first. Required. */
+  otherwise: units,
+})
+
+/** A limit that a claim of the request's verified token sets. */
+export interface ClaimLimit extends Input<ReturnType<typeof claimFields>>, Named {}
+
+const byClaim = named<ClaimLimit>()(
+  object(claimFields, ({ max, otherwise }, problem) => {
+    if (max && otherwise && otherwise > max) problem(['otherwise'], `at most max, ${max}`)
+  }),
+)
+
+/** The size of a quota. */
+const limit = either(isObject, units, byClaim)
+
+/** A status such as `401`, a class such as `'4xx'`, or a range such as `'400-403'`. */
+export type StatusRange = number | `${number}xx` | `${number}-${number}`
+
+/** A range of statuses, both ends included. */
+function statuses(input: unknown): [low: number, high: number] | undefined {
+  if (typeof input !== 'string' && typeof input !== 'number') return undefined
+  const text = String(input).toLowerCase()
+  if (!/^([1-5]\d\d(-[1-5]\d\d)?|[1-5]xx)$/.test(text)) return undefined
+  if (text.endsWith('xx')) return [Number(text[0]) * 100, Number(text[0]) * 100 + 99]
+  const [low, high] = text.split('-').map(Number) as [number, number?]
+  return high === undefined || low <= high ? [low, high ?? low] : undefined
+}
+
+const countOnly = list(
+  v.pipe(
+    v.custom<StatusRange>(
+      (input) => statuses(input) !== undefined,
+      'a status like 401, "4xx" or "400-403"',
+    ),
+    v.transform((input) => statuses(input)!),
+  ),
+)
+
+const reserveFields = () => ({
+  /** The requests that the rule applies to. Defaults to every request. */
+  match: v.optional(condition, {}),
+  /** The part of the quota that such a request must leave free: a number from 0, below 1. Required. */
+  share: v.custom<number>(
+    (input) => typeof input === 'number' && input >= 0 && input < 1,
+    'a number from 0, below 1',
+  ),
+})
+
+/** A part of the quota that some requests must leave free for others. */
+export interface ReserveRule extends Input<ReturnType<typeof reserveFields>>, Named {}
+
+const reserve = v.array(
+  named<ReserveRule>()(
+    v.pipe(
+      object(reserveFields),
+      v.transform(({ match, share }) => ({ condition: match, share })),
+    ),
+  ),
+  'a list of rules',
+)
 
 const policyFields = <Context>() => ({
   /** Unique name of the policy: up to 64 letters, digits, `_`, `.` or `-`, starting with a letter or digit. It appears in the `RateLimit` fields. Required. */
@@ -126,6 +205,31 @@ function parsed(options: Output<PolicyFields>) {
       rest.cost.response !== undefined ||
       rest.cost.usage !== undefined,
   }
+}
+
+/** Reports a key part `path:id` if no path of `match` has the parameter `:id`. */
+function checkParameters(
+  {
+    key,
+    onMissingKey,
+    plan,
+    match,
+  }: Partial<Pick<Output<PolicyFields>, 'key' | 'onMissingKey' | 'plan' | 'match'>>,
+  problem: AddProblem,
+) {
+  if (!match) return
+  const check = (part: KeyPart, ...at: (string | number)[]) => {
+    if (part.source !== 'path-parameter') return
+    const parameter = `:${part.name}`
+    if (!match.path?.some((path) => path.split('/').includes(parameter))) {
+      problem(at, `a match.path with the parameter ${parameter}`)
+    }
+  }
+  key?.forEach((part, index) => void check(part, 'key', index))
+  if (typeof onMissingKey === 'object') {
+    onMissingKey.key.forEach((part, index) => void check(part, 'onMissingKey', 'key', index))
+  }
+  if (plan) check(plan.key, 'plan')
 }
 
 export const policy = named<PolicyOptions>()(

@@ -4,17 +4,15 @@ import { type Duration, parseDuration } from '../../base/duration.ts'
 import { MAX_UNITS } from '../../base/units.ts'
 import type { FindingCode } from '../findings.ts'
 
-interface Optional {
-  readonly type: 'optional'
-}
-
 /**
  * The input type of an object with these entries. It is inferred, so that an editor shows the documentation and the type of each entry.
  * (The language server of TypeScript 7.0 drops the documentation of mapped types; 5.9 and 7.1 show it.)
  */
 export type Input<E extends v.ObjectEntries> = {
-  [K in keyof E as E[K] extends Optional ? never : K]: v.InferInput<E[K]>
-} & { [K in keyof E as E[K] extends Optional ? K : never]?: v.InferInput<E[K]> }
+  [K in keyof E as E[K] extends { readonly type: 'optional' } ? never : K]: v.InferInput<E[K]>
+} & {
+  [K in keyof E as E[K] extends { readonly type: 'optional' } ? K : never]?: v.InferInput<E[K]>
+}
 
 /** The output type of an object with these entries. A field that is left out is `undefined`. */
 export type Output<E extends v.ObjectEntries> = { [K in keyof E]: v.InferOutput<E[K]> }
@@ -57,9 +55,6 @@ export const whole = (
 export const units = whole(1, Number.MAX_SAFE_INTEGER)
 
 export const flag: v.GenericSchema<boolean, boolean> = v.boolean('true or false')
-
-/** A namespace. */
-export const shortName = pattern('1 to 32 lower-case letters, digits and "-"', /^[a-z0-9-]{1,32}$/)
 
 /** The name of a policy or a list entry. Headers and log lines contain it. */
 export const name = pattern(
@@ -114,12 +109,6 @@ const described = <I, O>(
   shape: () => unknown,
 ): v.GenericSchema<I, O> => Object.assign(schema, { shape })
 
-/** Calls a function once, when its result is first needed. */
-function once<T>(make: () => T): () => T {
-  let made: T | undefined
-  return () => (made ??= make())
-}
-
 export const isObject = (input: unknown): input is Record<string, unknown> =>
   typeof input === 'object' && input !== null && !Array.isArray(input)
 
@@ -141,7 +130,8 @@ export function object<const E extends v.ObjectEntries>(
     all: Record<string, unknown>,
   ) => void,
 ): v.GenericSchema<Input<E>, Output<E>> {
-  const entriesOf = once(fields)
+  let made: E | undefined
+  const entriesOf = () => (made ??= fields())
   const schema = v.pipe(
     v.custom<Record<string, unknown>>(isObject, 'an object'),
     v.rawTransform(({ dataset, config, addIssue }) => {

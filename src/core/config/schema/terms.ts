@@ -1,10 +1,19 @@
 /** The fields of a limit that need no request, and their normal form. `limits()` loads them without the rest of the schema. */
 import * as v from 'valibot'
-import { Calendar, isTimeZone } from '../../base/calendar.ts'
-import { tagOf } from '../../base/tag.ts'
-import { buckets } from './policy-checks.ts'
-import { type Output, oneOf, timeout, whole } from './shapes.ts'
-import { isUnit, LONGEST_MS, window } from './window.ts'
+import { Calendar, type CalendarUnit, isTimeZone } from '../../base/calendar.ts'
+import { tagOf } from '../../base/fnv.ts'
+import { hasOwnKey, largestQuota } from '../../base/units.ts'
+import { type AddProblem, duration, either, type Output, oneOf, timeout, whole } from './shapes.ts'
+
+const calendarUnits = ['day', 'week', 'month'] as const
+
+const isUnit = (input: unknown): input is CalendarUnit =>
+  calendarUnits.some((unit) => unit === input)
+
+/** The longest calendar periods, including the extra hour of a daylight-saving change. */
+const LONGEST_MS = { day: 25 * 3_600_000, week: 169 * 3_600_000, month: 745 * 3_600_000 }
+
+const buckets = ['token-bucket', 'gcra'] as const
 
 export const termFields = () => ({
   /**
@@ -18,7 +27,7 @@ export const termFields = () => ({
    * The time window of the quota: a duration such as `'10s'`, `'1m'`, `'1h'` or `'1d'`, or whole milliseconds. With `'fixed-window'` also
    * a calendar `'day'`, `'week'` (from Monday) or `'month'`. With `'concurrency'` the lifetime of a slot that is not released. Required.
    */
-  window,
+  window: either(isUnit, duration, oneOf(...calendarUnits)),
   /** Time zone of a calendar `window`: an IANA name such as `'Europe/Berlin'`. Defaults to `'UTC'`. */
   timeZone: v.optional(v.custom<string>(isTimeZone, 'a time zone like "Europe/Berlin"')),
   /**
@@ -47,6 +56,60 @@ export const termFields = () => ({
     1,
   ),
 })
+
+/** The fields that are valid, with the size of the quota. */
+type WrittenTerms = Partial<
+  Output<ReturnType<typeof termFields>> & { limit: number | { max: number }; distinct: unknown }
+>
+
+/** Checks the algorithm with the sizes that it counts. */
+export function checkQuota(
+  { algorithm, window, limit, burst, align, distinct }: WrittenTerms,
+  problem: AddProblem,
+) {
+  if (burst !== undefined && algorithm && !buckets.some((name) => name === algorithm)) {
+    problem(['burst'], `no value (${algorithm} has no burst)`)
+  }
+  if (align !== undefined && algorithm && algorithm !== 'fixed-window') {
+    problem(['align'], 'no value (only fixed-window has align)')
+  }
+  if (!algorithm || typeof window !== 'number') return // calendar windows are fixed windows
+  const counting = distinct && algorithm === 'sliding-window' ? 'distinct' : algorithm
+  const sizes: [string[], number | undefined][] = [
+    typeof limit === 'object' ? [['limit', 'max'], limit.max] : [['limit'], limit],
+    [['burst'], burst],
+  ]
+  for (const [path, size = 0] of sizes) {
+    const expected = tooLarge(size, counting, window)
+    if (expected) problem(path, expected)
+  }
+}
+
+/** What a message expects instead of a limit or burst that its algorithm cannot count. */
+export function tooLarge(size: number, algorithm: string, windowMs: number): string | undefined {
+  const most = largestQuota(algorithm, windowMs)
+  if (size <= most) return undefined
+  if (!hasOwnKey(algorithm))
+    return `at most ${most} with ${algorithm} and this window (for more write algorithm: 'fixed-window', or count larger units, such as cost: { usage: { 'usage.total_tokens': 0.01 } })`
+  const other = algorithm === 'sliding-log' ? ' (sliding-window allows more)' : ''
+  return `at most ${most} with ${algorithm}${other}`
+}
+
+export function checkCalendar(
+  { algorithm, window, timeZone, align }: WrittenTerms,
+  problem: AddProblem,
+) {
+  if (window === undefined) return
+  if (!isUnit(window)) {
+    if (timeZone !== undefined)
+      problem(['timeZone'], 'no value (only the windows day, week and month have a time zone)')
+    return
+  }
+  if (algorithm && algorithm !== 'fixed-window')
+    problem(['window'], 'a duration (calendar windows require fixed-window)')
+  if (align !== undefined)
+    problem(['align'], 'no value (a calendar window opens when its period begins)')
+}
 
 /**
  * The name of an algorithm's state, as a part of the tag. The state of a bucket is the number of missing tokens. Earlier versions stored

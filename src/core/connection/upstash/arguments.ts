@@ -1,8 +1,7 @@
 /** Writes the requests of a call as texts for the script, and checks them. The script checks only the version. lua/README.md is the contract. */
 import { MAX_MS } from '../../base/duration.ts'
 import { StoreError } from '../../base/errors.ts'
-import { hasOwnKey } from '../../base/own-key.ts'
-import { capacityOf, largestQuota } from '../../base/units.ts'
+import { capacityOf, hasOwnKey, largestQuota } from '../../base/units.ts'
 import { withFloor } from '../algorithms/index.ts'
 import { standsIn } from '../line.ts'
 import type { Idempotency, Limit, StoreRequest, Terms } from '../store.ts'

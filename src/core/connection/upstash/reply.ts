@@ -1,6 +1,6 @@
 /** Decodes replies of the Lua script. lua/README.md is the contract. */
 import type { QuotaState } from '../../base/decision.ts'
-import { hasOwnKey } from '../../base/own-key.ts'
+import { hasOwnKey } from '../../base/units.ts'
 import { type State, statedBy } from '../algorithms/index.ts'
 import { standsIn } from '../line.ts'
 import type { Idempotency, Limit, StoreReply, StoreRequest } from '../store.ts'

@@ -1,5 +1,5 @@
 /** Encodes calls of the Lua script: KEYS and ARGV. lua/README.md is the contract. */
-import { hasOwnKey } from '../../base/own-key.ts'
+import { hasOwnKey } from '../../base/units.ts'
 import { standsIn } from '../line.ts'
 import type { Idempotency, Limit, StoreRequest } from '../store.ts'
 import { checkCall, headerText, idempotencyText, penaltyOf, requestText } from './arguments.ts'

@@ -1,5 +1,5 @@
 /** Finds the compiled script for a call: the sets of limits that apply together, as the calls of an isolate show them. */
-import { hasOwnKey } from '../../base/own-key.ts'
+import { hasOwnKey } from '../../base/units.ts'
 import type { Limit, StoreRequest, Terms } from '../store.ts'
 import { algorithmNames, checkCall, isWhole, optionOf } from './arguments.ts'
 import { type CompiledLimit, compile } from './compile.ts'

@@ -1,8 +1,6 @@
-import type { Decision } from '../../base/decision.ts'
-import type { FieldSet } from '../../base/field-set.ts'
-import { leastOfDrafts } from './existing.ts'
+import type { Decision, FieldSet } from '../../base/decision.ts'
 import { draft11 } from './sets.ts'
-import { parseStrings } from './structured.ts'
+import { leastOfDrafts, parseStrings } from './structured.ts'
 
 /**
  * Adds the fields of a set for a decision to a response that may already have such fields, from an origin or an inner limiter. As the drafts require

@@ -42,7 +42,7 @@ function parse(text: string, member: RegExp): Member[] | undefined {
 }
 
 /** Returns the serialized value of a parameter. If it appears twice, the last value counts. */
-export function parameterOf({ parameters }: Member, name: string): string | undefined {
+function parameterOf({ parameters }: Member, name: string): string | undefined {
   return [...parameters.matchAll(PARAMETER)].findLast(([, key]) => key === name)?.[2]
 }
 
@@ -50,11 +50,30 @@ export function parameterOf({ parameters }: Member, name: string): string | unde
 export const parseStrings = (text: string) => parse(text, STRING_MEMBER)
 
 /** Parses a List of Integers, or a single Integer. Returns `undefined` if it is malformed or empty. */
-export const parseIntegers = (text: string) => parse(text, INTEGER_MEMBER)
+const parseIntegers = (text: string) => parse(text, INTEGER_MEMBER)
 
 /** Parses a Dictionary of Items; if a key appears twice, the last value counts. Returns `undefined` if it is malformed or empty. */
-export const parseDictionary = (text: string) =>
+const parseDictionary = (text: string) =>
   parse(text, KEYED_MEMBER)?.reduce(
     (values, { key, value }) => values.set(key, value),
     new Map<string, string>(),
   )
+
+/** The smallest number in fields of these names; infinity without one. Several proxies that each add a number make a list. */
+export const leastIn = (headers: Headers, ...names: string[]): number =>
+  least(
+    names.flatMap((name) => parseIntegers(headers.get(name) ?? '') ?? []).map(({ value }) => value),
+  )
+
+/** The smallest number that the fields of the drafts report. */
+export function leastOfDrafts(headers: Headers): number {
+  const text = headers.get('RateLimit') ?? ''
+  const list = parseStrings(text)?.map((member) => parameterOf(member, 'r')) ?? []
+  const member = parseDictionary(text)?.get('remaining')
+  return Math.min(least([...list, member]), leastIn(headers, 'RateLimit-Remaining'))
+}
+
+const least = (values: (string | undefined)[]) =>
+  values
+    .filter((value) => value !== undefined && /^-?\d+$/.test(value))
+    .reduce((least, value) => Math.min(least, Number(value)), Number.POSITIVE_INFINITY)

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { sha256 } from '../../../../src/core/base/digest.ts'
-import { fnv1a } from '../../../../src/core/base/fnv.ts'
-import { tagOf } from '../../../../src/core/base/tag.ts'
+import { fnv1a, tagOf } from '../../../../src/core/base/fnv.ts'
 
 test('A digest equals the example of FIPS 180-4, in lower-case hexadecimal, and a text is hashed as UTF-8.', async () => {
   expect(await sha256('abc')).toBe(

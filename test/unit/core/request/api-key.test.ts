@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { UNREADABLE } from '../../../../src/core/base/unusable.ts'
+import { UNREADABLE } from '../../../../src/core/base/part.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { createApiKey } from '../../../../src/core/request/api-key.ts'
 import { UNVERIFIED } from '../../../../src/core/request/source.ts'

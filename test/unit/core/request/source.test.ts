@@ -1,7 +1,7 @@
 import { parseCookie } from 'cookie'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { UNREADABLE } from '../../../../src/core/base/unusable.ts'
+import { UNREADABLE } from '../../../../src/core/base/part.ts'
 import type { Source } from '../../../../src/core/config/schema/credentials.ts'
 import { readFirst, readSource } from '../../../../src/core/request/source.ts'
 import { anyText } from '../../../support/any-text.ts'

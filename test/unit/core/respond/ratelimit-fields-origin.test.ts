@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
-import type { HeaderSet } from '../../../../src/core/config/schema/headers.ts'
+import type { HeaderSet } from '../../../../src/core/config/schema/config.ts'
 import { withDecisionFields } from '../../../../src/core/respond/response.ts'
 import { allowed, state } from '../../../support/decisions.ts'
 import { every, merged } from '../../../support/ratelimit-fields.ts'

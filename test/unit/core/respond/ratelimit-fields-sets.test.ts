@@ -1,7 +1,7 @@
 import { parseRateLimit } from 'ratelimit-header-parser'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Decision, LimitState } from '../../../../src/core/base/decision.ts'
-import type { HeaderSet } from '../../../../src/core/config/schema/headers.ts'
+import type { HeaderSet } from '../../../../src/core/config/schema/config.ts'
 import { allowed, refused, state } from '../../../support/decisions.ts'
 import {
   day,

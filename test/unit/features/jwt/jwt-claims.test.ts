@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { UNREADABLE } from '../../../../src/core/base/unusable.ts'
+import { UNREADABLE } from '../../../../src/core/base/part.ts'
 import { UNVERIFIED } from '../../../../src/core/request/source.ts'
 import { createClaims } from '../../../../src/features/jwt/claims.ts'
 import type { JwtOptions } from '../../../../src/features/jwt/index.ts'

@@ -155,7 +155,6 @@ test('A notice is sent once for each limit, threshold and window, also for a lim
 
 test.each([
   ['hashed', 'api-key', { 'api-key': 'd1ge57' }],
-  ['network', 'api-key', { 'api-key': 'd1ge57' }],
   ['plain', 'api-key', { 'api-key': 'd1ge57', ip: '203.0.113.7' }],
   ['hashed', 'header:x-user', undefined],
   ['plain', 'header:x-user', { 'header:x-user': 'd1ge57', ip: '203.0.113.7' }],

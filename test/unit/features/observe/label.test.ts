@@ -19,22 +19,6 @@ test('With none no client is named.', () => {
   expect(labelOf('none', ip('203.0.113.7'), hash)).toBeUndefined()
 })
 
-test.each([
-  ['203.0.113.7', '203.0.113.0/24'],
-  ['203.0.113.0/28', '203.0.113.0/24'],
-  ['203.0.0.0/16', '203.0.0.0/16'],
-  ['2001:db8:1:2::/64', '2001:db8:1::/48'],
-  ['2001:db8::/32', '2001:db8::/32'],
-])('With network the address %s is named %s.', (value, expected) => {
-  expect(labelOf('network', ip(value), hash)).toBe(expected)
-  expect(labelOf('network', [...user, ...ip(value)], hash)).toBe(expected)
-})
-
-test('With network a key without an address is hashed.', async () => {
-  expect(await labelOf('network', user, hash)).toMatch(hashed)
-  expect(await labelOf('network', [['ip', undefined]], hash)).toMatch(hashed)
-})
-
 test('With plain a client is named by the values of its key, unless one is unusual.', async () => {
   expect(labelOf('plain', ip('203.0.113.7'), hash)).toBe('ip=203.0.113.7')
   expect(labelOf('plain', [...ip('203.0.113.7'), ...user], hash)).toBe(

@@ -250,7 +250,6 @@ describe('the statistics of an isolate', () => {
 
   test.each([
     ['hashed', 'ip=x'],
-    ['network', 'hash of x'],
     ['none', undefined],
   ] as const)(
     'In sluice dev, offenders of subjects %j have the values of their key, unless it asks for fewer. Events do not.',

@@ -28,14 +28,14 @@ describe('options of observe', () => {
     const destinations = ['log', 'analytics:SLUICE_DATA', 'otlp:http://127.0.0.1:4318/v1/metrics']
     expect(
       parseOptions({
-        subjects: 'network',
+        subjects: 'plain',
         to: destinations,
         every: '1m',
         webhook: { url: 'https://hooks.example.com/' },
         onDecision,
       }),
     ).toEqual({
-      subjects: 'network',
+      subjects: 'plain',
       to: destinations,
       every: 60_000,
       webhook: { url: 'https://hooks.example.com/', thresholds: [80, 90, 100] },
@@ -51,7 +51,7 @@ describe('options of observe', () => {
       { too: 'log' },
       'observe.too: one of the fields subjects, to, every, webhook, onDecision | "log"',
     ],
-    [{ subjects: 'full' }, 'observe.subjects: one of hashed, none, network, plain | "full"'],
+    [{ subjects: 'full' }, 'observe.subjects: one of hashed, none, plain | "full"'],
     [{ to: 'file' }, `observe.to: ${to} | "file"`],
     [{ to: ['log', 'analytics:'] }, `observe.to[1]: ${to} | "analytics:"`],
     [{ to: 'trace:here' }, `observe.to: ${to} | "trace:here"`],
