@@ -1,18 +1,28 @@
 /** Writes a parsed configuration as a module. */
 import { fingerprintOf, type LackingHost } from '../../src/built/built.ts'
 import { Calendar } from '../../src/core/base/calendar.ts'
+import { isUsed } from '../../src/core/config/feature.ts'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
 import type { Config, Policy } from '../../src/core/config/parse.ts'
 import type { Feature } from '../../src/core/feature.ts'
+import { listsBans } from '../../src/features/bans/watch.ts'
 import * as features from '../../src/features/compile.ts'
-import { banList, keyLimits } from '../../src/features/endpoints/operators.ts'
 import { hosts, writtenFrom } from '../project/hosts.ts'
+
+/** True if the module of a gateway needs this endpoint of operators. Not by what it does, since the command has no decision API. */
+const operators = {
+  banList: listsBans,
+  keyLimits: (config: Config) => isUsed(config, ({ overrides }) => overrides),
+}
 
 /** The names of the features without parameters that a configuration needs, and does not name in `use`. */
 export const neededBy = (config: Config, isGateway = false): string[] =>
-  Object.entries<Feature['compile']>({ ...features, ...(isGateway && { banList, keyLimits }) })
-    .filter(([name]) => !config.use.some((one) => one.name === name))
-    .filter(([, compile]) => Object.keys(compile({ config, log: () => {} })).length > 0)
+  [
+    ...Object.entries<Feature['compile']>(features)
+      .filter(([name]) => !config.use.some((one) => one.name === name))
+      .filter(([, compile]) => Object.keys(compile({ config, log: () => {} })).length > 0),
+    ...Object.entries(operators).filter(([, isNeeded]) => isGateway && isNeeded(config)),
+  ]
     .map(([name]) => name)
     .sort()
 

@@ -19,8 +19,8 @@ export function isTimeZone(name: unknown): name is string {
 
 /** The periods of a quota. A class, so that a configuration with one is data, and a build has the code only for a quota that needs it. */
 export class Calendar {
-  readonly unit: CalendarUnit
-  readonly timeZone: string
+  declare readonly unit: CalendarUnit
+  declare readonly timeZone: string
   #periodAt: ((now: number) => Period) | undefined
 
   constructor(unit: CalendarUnit, timeZone: string) {
