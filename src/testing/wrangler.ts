@@ -28,7 +28,7 @@ export type WorkerOptions = Record<string, unknown> & {
 
 /** The wrangler of a project, with a checked Worker. */
 export interface WranglerProject {
-  miniflare: typeof import('miniflare') & { supportedCompatibilityDate: string }
+  miniflare: typeof import('miniflare')
   /** Bundles the Worker as for a deployment. @throws Error with the output of wrangler */
   bundle(outdir: string): Promise<void>
   /** The main file, the options of the Worker without its code, and the other Workers of its configuration. */
@@ -54,11 +54,10 @@ export function openProject({ main, wranglerConfig, environment }: TestWorker): 
   const folder = dirname(config ?? entry!)
   const { manifest, require } = findWrangler(folder)
   const miniflare = require('miniflare') as WranglerProject['miniflare']
-  const compatibility = ['--compatibility-date', miniflare.supportedCompatibilityDate]
+  const { compatibilityDate } = require('workerd') as { compatibilityDate: string }
 
   function read() {
-    const alone: WorkerOptions = { compatibilityDate: miniflare.supportedCompatibilityDate }
-    if (!config) return { main: entry!, workers: [alone] }
+    if (!config) return { main: entry!, workers: [{ compatibilityDate }] }
     const wrangler = require('wrangler') as typeof import('wrangler')
     const found = wrangler.unstable_getMiniflareWorkerOptions(config, environment)
     const { name } = wrangler.unstable_readConfig({
@@ -75,7 +74,9 @@ export function openProject({ main, wranglerConfig, environment }: TestWorker): 
     async bundle(outdir) {
       const bin = (require(manifest) as { bin: { wrangler: string } }).bin.wrangler
       const args = ['deploy', ...(entry ? [entry] : []), '--dry-run', '--outdir', outdir].concat(
-        config ? ['--config', config] : ['--name', 'worker', ...compatibility],
+        config
+          ? ['--config', config]
+          : ['--name', 'worker', '--compatibility-date', compatibilityDate],
         environment ? ['--env', environment] : [],
       )
       await promisify(execFile)(process.execPath, [join(dirname(manifest), bin), ...args], {

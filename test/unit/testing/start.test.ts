@@ -109,11 +109,11 @@ test('The stop waits for work that the app has left in the background.', async (
 })
 
 test(
-  'A program ends by itself after the stop, with plain Node and without a wrangler configuration.',
+  'A program ends by itself after the stop, with plain Node and, without a wrangler configuration, with the newest compatibility date.',
   async () => {
     const main = await write(
       'worker.mjs',
-      'export default { fetch: () => Response.json(Date.now()) }',
+      'export default { fetch: () => Response.json([Date.now(), typeof WeakRef]) }',
     )
     const project = JSON.stringify(process.cwd())
     const output = await runNode(`
@@ -121,11 +121,11 @@ test(
     const sluice = await startSluice({ worker: { main: ${JSON.stringify(main)} } })
     await sluice.advance('1d')
     const { status, headers } = await sluice.fetch('/')
-    const now = Number(await (await sluice.fetch('/')).text())
+    const [now, weak] = await (await sluice.fetch('/')).json()
     await sluice.stop()
-    console.log(status, now - Date.now() > 86_300_000)
+    console.log(status, now - Date.now() > 86_300_000, weak)
   `)
-    expect(output).toBe('200 true\n')
+    expect(output).toBe('200 true function\n')
   },
   SLOW_MS,
 )
