@@ -110,8 +110,8 @@ export function answer(
   return whenKnown(prepare(question, parts), (prepared) => {
     if ('decision' in prepared) return prepared
     const deciding = decide(prepared, parts, options)
-    // Keeps the call alive if the client disconnects before the decision, so that its charge is settled.
-    if (prepared.settles) options.waitUntil?.(deciding)
+    // Keeps the call alive if the client disconnects before the decision, so that its charge is settled. A caller may not await a `limit()`.
+    if (prepared.settles || prepared.settlesAll) options.waitUntil?.(deciding)
     return deciding
   })
 }
