@@ -140,7 +140,16 @@ class LongestFirst extends BaseSequencer {
 }
 
 export default defineConfig({
-  resolve: { tsconfigPaths: true }, // `sluice` is src/index.ts
+  resolve: {
+    tsconfigPaths: true, // `sluice` is src/index.ts
+    alias: [
+      // What the package imports on Node, Bun and Deno.
+      {
+        find: /^.*\/core\/base\/redis-url\.ts$/,
+        replacement: fileURLToPath(new URL('src/stores/redis-url.ts', import.meta.url)),
+      },
+    ],
+  },
   plugins: [
     {
       // The script from the current files of lua/, without `npm run lua`.

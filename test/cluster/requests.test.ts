@@ -79,7 +79,7 @@ describe('a batch', () => {
     await Promise.all([
       store.decide([take(...pair)], alone),
       store.decide([take(...pair)], inBatch),
-      store.decideEach([[take(row(subjectAt(2)))], [take(row(subjectAt(2)))]], list),
+      store.decideEach([[take(row(subjectAt(2)))], [take(row(subjectAt(2)))]], list!),
     ])
     // The first request leaves at once. The batch has two parts of the second one, and two lists.
     expect(meters.map((meter) => meter.stop().calls)).toEqual([1, 2 / 4, 1 / 4])
@@ -208,7 +208,10 @@ describe('nodes without the script', () => {
 
 test('Without `cluster` a batch with keys in several slots fails with an error that says what to write.', async () => {
   const { upstash } = newStore()
-  const [reply] = await upstash.decideEach([[take(row(subjectAt(0)))], [take(row(subjectAt(1)))]])
+  const [reply] = await upstash.decideEach(
+    [[take(row(subjectAt(0)))], [take(row(subjectAt(1)))]],
+    {},
+  )
   expect(reply).toMatchObject({
     message:
       "redis-error: Redis refused the command (CROSSSLOT: write use: [cluster()] with cluster from 'sluice/features')",

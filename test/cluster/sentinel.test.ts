@@ -62,7 +62,7 @@ test('After a failover, clients of Sentinels ask the new master, and no call is 
   const peeks = made.map(({ subject }) => [
     { mode: 'peek' as const, limits: [row(subject, { terms })] },
   ])
-  const replies = await storeOf(direct.client).decideEach(peeks)
+  const replies = await storeOf(direct.client).decideEach(peeks, {})
   const charges = replies.map(
     (reply) => LIMIT - ('states' in reply ? reply.states[0]![0]!.remaining : 0),
   )

@@ -101,7 +101,7 @@ test.each([
   const published = read(`examples/${file}`)
     .replace(/^\/\*\*.*\n/, '')
     .replace(/'\.\.\/src\/index\.ts'.*/, "'sluice'")
-    .replace(/'\.\.\/src\/testing\/index\.ts'.*/, "'sluice/testing'")
+    .replace(/'\.\.\/src\/testing\/start\.ts'.*/, "'sluice/testing'")
     .replace('examples/middleware.ts', 'src/index.ts')
   const shown = pages.flatMap(blocksOf).filter((block) => block.name === name)
   expect(shown.map(({ code }) => code)).toEqual([published])

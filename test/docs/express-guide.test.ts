@@ -9,9 +9,6 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { useDatabase } from '../support/database.ts'
 import { blocksOf, pageAt, root } from '../support/pages.ts'
 
-// As the package does on Node, Bun and Deno.
-vi.mock('../../src/core/base/redis-url.ts', () => import('../../src/stores/redis-url.ts'))
-
 const database = useDatabase()
 
 /** Runs the program with an app, and with the handler of its route. */

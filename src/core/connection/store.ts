@@ -249,17 +249,15 @@ export interface Store {
    * reply or its error. With an idempotency key the store keeps the replies of each script call separately, so a conflict in one call
    * may leave the lists of other calls decided.
    */
-  decideEach(lists: StoreRequest[][], options?: StoreOptions): Promise<StoreResult[]>
+  decideEach(lists: StoreRequest[][], options: StoreOptions): Promise<StoreResult[]>
 }
 
 /** A store that decides one list as it decides many. */
-export const storeBy = (
-  decideEach: (lists: StoreRequest[][], options: StoreOptions) => Promise<StoreResult[]>,
-): Store => ({
+export const storeBy = (decideEach: Store['decideEach']): Store => ({
   async decide(requests, options = {}) {
     const [reply] = await decideEach([requests], options)
     if (reply instanceof StoreError) throw reply
     return reply!
   },
-  decideEach: (lists, options = {}) => decideEach(lists, options),
+  decideEach,
 })

@@ -17,9 +17,6 @@ import { type Connection, openConnection } from '../../support/redis-connection.
 import { newSubject } from '../../support/subjects.ts'
 import { startRelay } from '../../support/tcp-relay.ts'
 
-// As the package does on Node, Bun and Deno.
-vi.mock('../../../src/core/base/redis-url.ts', () => import('../../../src/stores/redis-url.ts'))
-
 const database = useDatabase()
 afterEach(() => void vi.unstubAllEnvs())
 

@@ -96,7 +96,7 @@ describe.each(Object.entries({ ...redisClients, ...poolClients }))(
       const after = await commands()
       expect(after.map((count, index) => count - before[index]!)).toEqual([0, 3])
       await admin.sendCommand(['SCRIPT', 'FLUSH'])
-      await store.decideEach([[charge()], [charge()]])
+      await store.decideEach([[charge()], [charge()]], {})
       expect(await counted()).toBe(6)
     })
 

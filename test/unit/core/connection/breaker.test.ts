@@ -218,7 +218,7 @@ describe('the breaker', () => {
 describe('the breaker with many lists', () => {
   const lists = [[], [], []]
   const each = async () =>
-    (await store.decideEach(lists)).map((one) => (one instanceof StoreError ? one.code : 'ok'))
+    (await store.decideEach(lists, {})).map((one) => (one instanceof StoreError ? one.code : 'ok'))
   const failure = new StoreError('timeout')
   const mistake = new StoreError('idempotency-conflict')
   const answers = (...of: (StoreReply | StoreError)[]) => {
@@ -266,7 +266,7 @@ describe('the breaker with many lists', () => {
   })
 
   test('A decideEach call without lists makes no call to the store.', async () => {
-    expect(await store.decideEach([])).toEqual([])
+    expect(await store.decideEach([], {})).toEqual([])
     expect(calls).toBe(0)
   })
 })

@@ -150,7 +150,7 @@ describe('a store with a deadline', () => {
       await new Promise((resolve) => setTimeout(resolve, 500))
       return [{ decidedAt: 1, states: [] }, failed('bad-reply')]
     })
-    const deciding = withDeadline(store).decideEach([[], []])
+    const deciding = withDeadline(store).decideEach([[], []], {})
     await vi.advanceTimersByTimeAsync(300)
     const errors = (await deciding) as Timeout[]
     expect(errors.map(({ code }) => code)).toEqual(['timeout', 'timeout'])
@@ -249,7 +249,7 @@ describe('the breaker under a deadline', () => {
       { mode: 'take' as const, limits: [row, row, row] },
     ])
     for (let call = 0; call < 6; call++) {
-      const deciding = store.decideEach(lists)
+      const deciding = store.decideEach(lists, {})
       await vi.advanceTimersByTimeAsync(300)
       expect((await deciding).every((one) => one instanceof StoreError)).toBe(true)
     }

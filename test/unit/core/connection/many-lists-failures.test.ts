@@ -41,7 +41,7 @@ describe('a failed answer to many lists', () => {
     ['an HTML page', '<html>planted</html>', ['bad-reply', 'bad-reply']],
   ])('Each list gets its own result if the server sends %s.', async (_, answer, codes) => {
     using server = await answering(() => answer)
-    const replies = await newStore({ url: server.url }).decideEach(two())
+    const replies = await newStore({ url: server.url }).decideEach(two(), {})
     expect(outcomes(replies)).toEqual(codes)
     expect(server.requests()).toBe(1)
     for (const error of replies) {
@@ -56,7 +56,7 @@ describe('a failed answer to many lists', () => {
     async (status) => {
       using server = await answering(() => [good, good], { status })
       for (const lists of [two(), inOneCall()]) {
-        const replies = await newStore({ url: server.url }).decideEach(lists)
+        const replies = await newStore({ url: server.url }).decideEach(lists, {})
         expect(outcomes(replies)).toEqual(['redis-error', 'redis-error'])
       }
       expect(server.requests()).toBe(2)
@@ -68,8 +68,8 @@ describe('a failed answer to many lists', () => {
     [{ url: 'http://127.0.0.1:1' }, 'unreachable'],
     [{ url: undefined }, 'not-configured'],
   ])('With the options %j each list gets the error %s.', async (options, code) => {
-    expect(outcomes(await newStore(options).decideEach(two()))).toEqual([code, code])
-    expect(outcomes(await newStore(options).decideEach(inOneCall()))).toEqual([code, code])
+    expect(outcomes(await newStore(options).decideEach(two(), {}))).toEqual([code, code])
+    expect(outcomes(await newStore(options).decideEach(inOneCall(), {}))).toEqual([code, code])
   })
 
   test('A slow server is a timeout of each list, with one deadline for all HTTP requests.', async () => {
@@ -78,7 +78,7 @@ describe('a failed answer to many lists', () => {
       { delayMs: 600 },
     )
     const start = performance.now()
-    const replies = await newStore({ url: server.url, deadlineMs: 1_000 }).decideEach(two())
+    const replies = await newStore({ url: server.url, deadlineMs: 1_000 }).decideEach(two(), {})
     expect(outcomes(replies)).toEqual(['timeout', 'timeout'])
     expect(performance.now() - start).toBeLessThan(5_000)
     expect(server.requests()).toBe(2)
@@ -98,7 +98,7 @@ describe('a failed answer to many lists', () => {
       return answers[number]
     })
     const lists = [...two(), ...two()]
-    const replies = await newStore({ url: server.url }).decideEach(lists)
+    const replies = await newStore({ url: server.url }).decideEach(lists, {})
     expect(outcomes(replies)).toEqual([sevens, sevens, 'redis-error', 'redis-error'])
     expect(seen).toEqual([
       ['eval', 'evalsha', 'evalsha', 'evalsha'],

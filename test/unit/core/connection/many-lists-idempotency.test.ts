@@ -65,7 +65,7 @@ describe('many lists with an idempotency key', () => {
       /^idempotency-conflict: /,
     )
     const peeks = lists.map(([request]) => [{ ...request!, mode: 'peek' as const }])
-    expect(outcomes(await store.decideEach(peeks))).toEqual([
+    expect(outcomes(await store.decideEach(peeks, {}))).toEqual([
       Array(100).fill(99),
       Array(100).fill(99),
     ])

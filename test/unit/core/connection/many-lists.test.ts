@@ -32,7 +32,7 @@ describe('many lists', () => {
       let http = 0
       const commands = await commandsBetween(running.redis.url, async () => {
         http = await requestsOf(async () => {
-          const replies = await store.decideEach(lists)
+          const replies = await store.decideEach(lists, {})
           expect(outcomes(replies)).toEqual(lists.map(() => [left, left, left]))
         })
       })
@@ -46,14 +46,14 @@ describe('many lists', () => {
     expect(replies.map((reply) => (reply as StoreReply).decidedAt)).toEqual(
       Array(100).fill(1_789_000_000_000),
     )
-    const [first, , , last] = await newStore().decideEach(hundred())
+    const [first, , , last] = await newStore().decideEach(hundred(), {})
     expect(Math.abs((first as StoreReply).decidedAt - Date.now())).toBeLessThan(5_000)
     expect((last as StoreReply).decidedAt).toBe((first as StoreReply).decidedAt)
   })
 
   test('An empty array of lists makes no HTTP request.', async () => {
-    expect(await requestsOf(() => newStore().decideEach([]))).toBe(0)
-    expect(await newStore({ url: undefined }).decideEach([])).toEqual([])
+    expect(await requestsOf(() => newStore().decideEach([], {}))).toBe(0)
+    expect(await newStore({ url: undefined }).decideEach([], {})).toEqual([])
   })
 
   test('Lists get the same replies as serial decisions.', async () => {
@@ -119,7 +119,7 @@ describe('a list with an error', () => {
       const lists = hundred()
       lists[50] = [await prepare(newSubject())]
       for (const left of [99, 98]) {
-        const replies = await store.decideEach(lists)
+        const replies = await store.decideEach(lists, {})
         const failed = replies[50] as StoreError
         expect([failed.code, failed.cause]).toEqual([code, cause])
         const others = outcomes(replies.filter((_, index) => index !== 50))
@@ -137,32 +137,32 @@ describe('a list with an error', () => {
       return ask('take', [subject])
     }
     lists[50] = [await unreadable()]
-    await store.decideEach(lists)
+    await store.decideEach(lists, {})
     let http = 0
     const commands = await commandsBetween(running.redis.url, async () => {
-      http = await requestsOf(() => store.decideEach(lists))
+      http = await requestsOf(() => store.decideEach(lists, {}))
     })
     expect(http).toBe(2)
     // Three calls, then one call for each of the 43 lists of the second (42 of three keys, and the list of one key, the first of its set).
     expect(commands).toMatchObject({ evalsha: 3 + 42, eval: 1, time: 3 + 43, set: 297 })
     const alone = [[await unreadable()]]
-    expect(await requestsOf(() => store.decideEach(alone))).toBe(1)
+    expect(await requestsOf(() => store.decideEach(alone, {}))).toBe(1)
   })
 })
 
 test('A call with an invalid list is not sent. Its other lists are sent one by one, after the other calls.', async () => {
   const store = newStore()
   const lists = hundred()
-  await store.decideEach(lists)
+  await store.decideEach(lists, {})
   lists[50] = [ask('take', ['x'], { cost: -1 })]
   let http = 0
   const commands = await commandsBetween(running.redis.url, async () => {
-    http = await requestsOf(() => store.decideEach(lists))
+    http = await requestsOf(() => store.decideEach(lists, {}))
   })
   expect(http).toBe(2)
   expect(commands).toMatchObject({ evalsha: 2 + 42, set: 297 })
   const alone = [[ask('take', ['x'], { cost: -1 })]]
-  expect(await requestsOf(() => store.decideEach(alone))).toBe(0)
+  expect(await requestsOf(() => store.decideEach(alone, {}))).toBe(0)
 })
 
 describe('a script that Redis has lost', () => {
@@ -172,10 +172,10 @@ describe('a script that Redis has lost', () => {
       let reloads = 0
       const store = newStore({ onReload: () => (reloads += 1) })
       const lists = hundred()
-      await store.decideEach(lists)
+      await store.decideEach(lists, {})
       await running.client.sendCommand(['SCRIPT', 'FLUSH'])
       const commands = await commandsBetween(running.redis.url, async () => {
-        const replies = await store.decideEach(lists)
+        const replies = await store.decideEach(lists, {})
         expect(outcomes(replies)).toEqual(Array(100).fill([98, 98, 98]))
       })
       expect(commands).toMatchObject({ eval: 1, time: 3, set: 300 })

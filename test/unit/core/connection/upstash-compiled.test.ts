@@ -19,7 +19,7 @@ test('The first call of a set carries its script, and later calls name it.', asy
   const copy = newStore({ url: server.url })
   await copy.decide([ask('take', ['x'])])
   await copy.decide([ask('take', ['y'])])
-  await copy.decideEach([[ask('take', ['x'])], [ask('take', ['y'])]])
+  await copy.decideEach([[ask('take', ['x'])], [ask('take', ['y'])]], {})
   const [first, second, both] = seen
   expect(first!.slice(0, 1)).toEqual(['eval'])
   expect(first!.slice(2)).toEqual(['1', 'sluice:1:{x}'])
@@ -45,7 +45,7 @@ test.skipIf(process.env.REDIS_URL)(
     const lists = others.map((subject) => [ask('take', [subject])])
     const decide = async () => [
       await store.decide([ask('take', [one!])]),
-      ...((await store.decideEach(lists)) as StoreReply[]),
+      ...((await store.decideEach(lists, {})) as StoreReply[]),
     ]
     await decide()
     await running.client.sendCommand(['SCRIPT', 'FLUSH'])
@@ -71,7 +71,7 @@ test('A call that a compiled script declines goes to the general script, and is 
   const http = await requestsOf(async () => {
     expect(left(await store.decide([await plant(newSubject())]))).toEqual([92])
     const lists = [[await plant(newSubject())], [plain]]
-    const replies = (await store.decideEach(lists)) as StoreReply[]
+    const replies = (await store.decideEach(lists, {})) as StoreReply[]
     expect(replies.flatMap(left)).toEqual([92, 98])
   })
   expect([http, reloads]).toEqual([4, 0])

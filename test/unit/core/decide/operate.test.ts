@@ -23,7 +23,7 @@ async function refunded(options: Partial<PolicyOptions>, slot?: string, error?: 
       ...local,
       async decideEach(lists) {
         sent.push(...lists.flat())
-        return error ? [error] : local.decideEach(lists)
+        return error ? [error] : local.decideEach(lists, {})
       },
     },
     nameSubject: () => 's',

@@ -41,7 +41,7 @@ test('Without the option fallback, an error stays an error.', async () => {
   const { store, errors } = fallbackOver(failing())
   const limits = limitsOf({})
   await expect(store.decide(take(limits))).rejects.toMatchObject({ code: 'unreachable' })
-  expect(await store.decideEach([take(limits)])).toMatchObject([{ code: 'unreachable' }])
+  expect(await store.decideEach([take(limits)], {})).toMatchObject([{ code: 'unreachable' }])
   expect(errors).toEqual([])
 })
 
@@ -133,7 +133,12 @@ test.each(['one list', 'several lists'])(
       { mode: 'refund', limits: [other!], decidedAt: Date.now() },
     ]
     const settling =
-      form === 'one list' ? store.decide(refunds) : store.decideEach(refunds.map((one) => [one]))
+      form === 'one list'
+        ? store.decide(refunds)
+        : store.decideEach(
+            refunds.map((one) => [one]),
+            {},
+          )
     await new Promise((resolve) => setImmediate(resolve))
     expect(await remainingIn(local, [one!])).toEqual([3])
     expect(await remainingIn(database, [one!, other!])).toEqual([2, 3])

@@ -60,7 +60,7 @@ describe('leased units', () => {
       const limits = [{ ...row, override, ...(mode === 'ban' && { penalty }) }]
       const request = { mode, limits, units: 7, forMs: 1 } as StoreRequest
       const before = world.sent
-      const [reset] = [world.isolates[0]!.decideEach([[request]])]
+      const [reset] = [world.isolates[0]!.decideEach([[request]], {})]
       await world.drain()
       await reset
       await ask()
@@ -85,7 +85,7 @@ describe('leased units', () => {
     }
     expect((await refused(world.isolates[0]!.decide(list, { now: world.now }))).leased).toBe(true)
     const [each] = (await refused(
-      world.isolates[0]!.decideEach([list, list]),
+      world.isolates[0]!.decideEach([list, list], {}),
     )) as never as StoreReply[]
     expect(each!.leased).toBe(true)
   })

@@ -106,7 +106,7 @@ test.each(['store', 'edge'] as const)(
               }),
             ),
           )
-          const { own, bridge } = await billed(() => store.decideEach(named))
+          const { own, bridge } = await billed(() => store.decideEach(named, {}))
           expect(own).toEqual(bridge)
         }
       }),

@@ -149,7 +149,7 @@ test.each([
   const { objects, bodies } = failing(properties)
   await expect(storeOn(objects).decide(take)).rejects.toMatchObject({ code })
   expect(bodies).toHaveLength(calls)
-  const [reply] = await storeOn(objects).decideEach([take])
+  const [reply] = await storeOn(objects).decideEach([take], {})
   expect(reply).toMatchObject({ code })
 })
 
@@ -170,7 +170,7 @@ test.each([
 ])('The answer %s, which is not that of the class, is a bad reply.', async (text) => {
   const { objects } = binding(() => new Response(text))
   await expect(storeOn(objects).decide(take)).rejects.toMatchObject({ code: 'bad-reply' })
-  const [each] = await storeOn(objects).decideEach([take])
+  const [each] = await storeOn(objects).decideEach([take], {})
   expect(each).toMatchObject({ code: 'bad-reply' })
 })
 

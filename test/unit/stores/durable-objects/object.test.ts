@@ -232,7 +232,7 @@ test('Concurrent calls for one subject admit exactly the limit.', async () => {
   const lists = Array.from({ length: 64 }, (): StoreRequest[] => [
     { mode: 'take', limits: [limit] },
   ])
-  const replies = await store.decideEach(lists)
+  const replies = await store.decideEach(lists, {})
   expect(replies.filter((reply) => isAdmitted(reply as StoreReply))).toHaveLength(37)
 })
 

@@ -25,7 +25,10 @@ describe('a database that does not answer', () => {
   test('The failure of one part fails only its own keys.', async () => {
     const { store } = newStore(['part-2'])
     const subjects = names.map(subjectAt)
-    const replies = await store.decideEach(subjects.map((subject) => [take(row(subject))]))
+    const replies = await store.decideEach(
+      subjects.map((subject) => [take(row(subject))]),
+      {},
+    )
     expect(replies.map(codeOf)).toEqual(['a reply', 'not-configured', 'a reply'])
     const alone = await Promise.all(
       subjects.map((subject) => store.decide([take(row(subject))]).catch((error) => error)),

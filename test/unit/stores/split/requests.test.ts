@@ -24,9 +24,9 @@ describe('a request to several parts', () => {
     const limits = [row(subject), row(subject, { terms: { ...policy, tag: 'u' } })]
     const ask = () => store.decide([take(limits[0]!), follow(limits[1]!)])
     expect(await httpOf(ask)).toEqual([0, 1, 0])
-    expect(await httpOf(() => store.decideEach([[take(...limits)], [follow(limits[1]!)]]))).toEqual(
-      [0, 1, 0],
-    )
+    expect(
+      await httpOf(() => store.decideEach([[take(...limits)], [follow(limits[1]!)]], {})),
+    ).toEqual([0, 1, 0])
     const { states } = await ask()
     expect(states.flat().some(({ decidedAt: at }) => at)).toBe(false)
   })
@@ -139,7 +139,7 @@ test('A reset reaches the database of its key.', async () => {
   const { store } = newStore()
   for (const subject of names.map(subjectAt)) {
     await store.decide([take(row(subject, { cost: 2 }))])
-    const [reply] = await store.decideEach([[{ mode: 'reset', limits: [row(subject)] }]])
+    const [reply] = await store.decideEach([[{ mode: 'reset', limits: [row(subject)] }]], {})
     expect(left(reply as StoreReply)).toEqual([3])
   }
 })
