@@ -6,7 +6,7 @@ import { HELD_MS } from '../core/base/held.ts'
 import { whenAborted } from '../core/base/sleep.ts'
 import type { BanPage } from '../features/bans/endpoint.ts'
 import type { OverrideList } from '../features/overrides/endpoints.ts'
-import { checkCost, checkKey, formOf, mistake, wrong } from '../limits/check.ts'
+import { checkCost, checkKey, formOf, mistake, optionsOf, wrong } from '../limits/check.ts'
 import type {
   KeyValues,
   LimitDecision,
@@ -154,7 +154,8 @@ export function createClient(options: ClientOptions): ApiClient {
       const sent = { key: sendable('reset', policy, key) }
       return statusOf(await jsonOf(`${pathOf(policy)}/reset`, sent, { name: 'reset' }))
     },
-    async refund(policy, key, { cost, plan, decidedAt, slot }: RefundOptions = {}) {
+    async refund(policy, key, options) {
+      const { cost, plan, decidedAt, slot } = optionsOf<RefundOptions>('refund', options)
       checkCost('refund', cost)
       const sent = { policy, key: sendable('refund', policy, key), cost, plan, decidedAt, slot }
       return statusOf(await jsonOf('refund', sent, { name: 'refund' }))

@@ -1,6 +1,6 @@
 import type { Decision } from '../core/base/decision.ts'
 import { Answered } from '../limits/answered.ts'
-import { checkCost } from '../limits/check.ts'
+import { checkCost, optionsOf } from '../limits/check.ts'
 import type { LimitDecision } from '../limits/door.ts'
 
 /** A decision of the API, or the fallback in its place. */
@@ -23,7 +23,8 @@ export class Decided extends Answered implements LimitDecision {
     this.#settle = settle
   }
 
-  async settle({ cost }: { cost?: number } = {}): Promise<void> {
+  async settle(used?: { cost?: number }): Promise<void> {
+    const { cost } = optionsOf<{ cost?: number }>('settle', used)
     checkCost('settle', cost)
     if (this.#isSettled || (cost === undefined && this.slot === undefined)) return
     this.#isSettled = true

@@ -14,11 +14,28 @@ export function formOf<Name, Options>(
   call: string,
   [one, second, third]: unknown[],
 ): [readonly (readonly [Name, KeyValues])[], Partial<Options>] {
-  if (!Array.isArray(one)) return [[[one, second]] as never, third ?? {}]
+  if (!Array.isArray(one)) return [[[one, second]] as never, optionsOf(call, third)]
   one.forEach((entry, index) => {
     if (!Array.isArray(entry)) throw mistake(call, `limits[${index}]`, '[name, key]', entry)
   })
-  return [one, second ?? {}]
+  return [one, optionsOf(call, second)]
+}
+
+/** What the options of calls may have, whoever carries them: a call moves from one carrier to another as it is. */
+const OPTIONS = [
+  ...['cost', 'plan', 'signal', 'env', 'waitUntil'],
+  ...['waitMs', 'idempotencyKey', 'decidedAt', 'slot'],
+]
+
+/** Callers without types may send anything, such as the units alone. What is unknown would charge something else. */
+export function optionsOf<Options extends object>(call: string, given: unknown): Options {
+  const options = (given ?? {}) as Options
+  const expected = 'an object such as { cost: 3 }'
+  if (typeof options !== 'object') throw mistake(call, 'options', expected, given)
+  for (const name of Object.keys(options))
+    if (!OPTIONS.includes(name))
+      throw wrong(call, { path: 'options', expected: `some of ${OPTIONS.join(', ')}`, got: name })
+  return options
 }
 
 /** Callers without types may send anything, and all objects have one text. */

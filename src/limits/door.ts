@@ -14,7 +14,7 @@ import { type Kept, settle } from '../core/decide/settle.ts'
 import type { KeyValues } from '../core/program/explicit-key.ts'
 import { decisionFields } from '../core/respond/response.ts'
 import { Answered } from './answered.ts'
-import { checkCost, checkKey, formOf, wrong } from './check.ts'
+import { checkCost, checkKey, formOf, optionsOf, wrong } from './check.ts'
 
 export type { KeyValue, KeyValues } from '../core/program/explicit-key.ts'
 
@@ -140,11 +140,8 @@ export class Door<Name = string> implements Limits<Name> {
     return operate({ mode: 'reset' }, [match], parts, { waitUntil })
   }
 
-  async refund(
-    name: Name,
-    key: KeyValues,
-    { decidedAt, slot, ...options }: RefundOptions = {},
-  ): Promise<LimitStatus> {
+  async refund(name: Name, key: KeyValues, given?: RefundOptions): Promise<LimitStatus> {
+    const { decidedAt, slot, ...options } = optionsOf<RefundOptions>('refund', given)
     const { env, waitUntil = keepNothing } = this.#runtimeOf(options)
     const matched = { policies: [await this.#matchOf('refund', name, key, options, env)] }
     const parts = this.#engine.partsOf(env)
@@ -233,7 +230,8 @@ class DecidedLimits extends Answered implements LimitDecision {
     return this.#outcome.counted
   }
 
-  async settle({ cost }: { cost?: number } = {}): Promise<void> {
+  async settle(used?: { cost?: number }): Promise<void> {
+    const { cost } = optionsOf<{ cost?: number }>('settle', used)
     checkCost('settle', cost)
     const { charges } = this.#outcome
     if (!charges) return

@@ -373,7 +373,10 @@ property(
   async (first) => {
     const client = createClient({ url: 'https://limits.example.com', token: TOKEN })
     const errorOf = (limits: Limits, call: 'limit' | 'peek') =>
-      (limits[call] as (...given: unknown[]) => Promise<unknown>)(first, 'ann').catch(String)
+      (limits[call] as (...given: unknown[]) => Promise<unknown>)(
+        first,
+        Array.isArray(first) ? undefined : 'ann',
+      ).catch(String)
     for (const call of ['limit', 'peek'] as const) {
       const own = await errorOf(createSluice({ policies }), call)
       expect(own).toMatch(/^TypeError: (limit|peek): (policy|limits\[\d+\]): expected /)

@@ -208,6 +208,21 @@ describe('A mistake is a TypeError that tells what to write:', () => {
       () => quota().refund('api', 'ann', { cost: 0.5 }),
       'refund: cost: expected a whole number',
     ],
+    [
+      'units in place of options',
+      () => any().limit('api', 'ann', 3),
+      'limit: options: expected an object such as { cost: 3 }, got 3',
+    ],
+    [
+      'an option of another library',
+      () => any().limit([['api', 'ann']], { rate: 3 }),
+      'limit: options: expected some of cost, plan, signal, env, waitUntil, waitMs, idempotencyKey, decidedAt, slot, got rate',
+    ],
+    [
+      'units in place of the options of a refund',
+      () => any().refund('api', 'ann', 3),
+      'refund: options: expected an object such as { cost: 3 }, got 3',
+    ],
     ['no limits', () => quota().limit([]), 'limit: limits: expected at least one limit, got none'],
     [
       'a quota twice',
@@ -230,6 +245,7 @@ describe('A mistake is a TypeError that tells what to write:', () => {
   test('the used units of a charge.', async () => {
     const spend = await fresh({ invites: hour }).limit('invites', 'ann')
     await expect(spend.settle({ cost: Number.NaN })).rejects.toThrow('settle: cost: expected')
+    await expect(spend.settle(1 as never)).rejects.toThrow('settle: options: expected an object')
   })
 })
 
