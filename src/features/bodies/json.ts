@@ -34,9 +34,11 @@ export function valueAt(value: unknown, path: string): unknown {
   let node = value
   for (const name of path.split('.')) {
     if (Array.isArray(node)) node = /^\d+$/.test(name) ? node[Number(name)] : undefined
+    else if (Object(node) !== node) return undefined
     else {
-      const isSame = (key: string) => key !== name && folded(key) === folded(name)
-      if (Object.keys(Object(node)).some(isSame)) return UNREADABLE
+      const same = folded(name)
+      const isSame = (key: string) => key !== name && folded(key) === same
+      if (Object.keys(node as object).some(isSame)) return UNREADABLE
       node = memberOf(node, name)
     }
   }

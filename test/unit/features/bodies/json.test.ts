@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { parseStrict, textOf, UNREADABLE, valueAt } from '../../../../src/features/bodies/json.ts'
 import { isLong } from '../../../support/long.ts'
 
@@ -81,6 +81,13 @@ function reference(value: unknown, [name, ...rest]: string[]): unknown {
 }
 
 describe('valueAt', () => {
+  test('A long text on the way of a path costs nothing: its characters are no members.', () => {
+    const keys = vi.spyOn(Object, 'keys')
+    expect(valueAt({ a: 'x'.repeat(65_536) }, 'a.b.c')).toBeUndefined()
+    expect(keys.mock.calls).toEqual([[{ a: expect.any(String) }]])
+    keys.mockRestore()
+  })
+
   const call = { method: 'tools/call', params: { name: 'search', args: [{ q: 1 }, null] } }
 
   test.each([
