@@ -35,12 +35,14 @@ const endpoints: Endpoint[] = [
 ]
 
 /** Answers for the keys of a configuration whose policies have no `overrides`. Otherwise another endpoint does. */
-const keysWithoutLimits: Endpoint = {
-  path: /^\/policies\/([^/]+)\/keys(?:\/[^/]+\/limit)?$/,
-  methods: ['GET', 'PUT', 'DELETE'],
+const keysWithoutLimits: Endpoint[] = [
+  { path: /^\/policies\/([^/]+)\/keys$/, methods: ['GET'] },
+  { path: /^\/policies\/([^/]+)\/keys\/[^/]+\/limit$/, methods: ['GET', 'PUT', 'DELETE'] },
+].map((one) => ({
+  ...one,
   scopes: ['operate'],
   answer: async (call) => noOverrides(policyIn(call)),
-}
+}))
 
 /**
  * Creates the router of the paths under `/_sluice/`: health, readiness and the decision API, for services that do not run behind the Worker
@@ -53,7 +55,7 @@ export function createRouter(limiter: Limiter, openapi?: object) {
   const { config, rulesOf, partsOf, log, stages } = limiter
   const { health, ready } = createHealth(limiter)
   const { endpoints: others = [] } = stages
-  const all = [...endpoints, ...others, keysWithoutLimits]
+  const all = [...endpoints, ...others, ...keysWithoutLimits]
   const hasKeys = others.find(({ path }) => path.test('/policies/a/keys'))
   if (config.policies.some(({ overrides }) => overrides)) needed(hasKeys, 'keyLimits')
 

@@ -254,7 +254,7 @@ export type Target = ReturnType<typeof targetBody>
 
 /** A duration, as milliseconds. */
 const duration: Shape<number> = (input, report, path) => {
-  const ms = `${input}`.length <= 32 ? parseDuration(input) : undefined
+  const ms = typeof input === 'string' && input.length > 32 ? undefined : parseDuration(input)
   if (ms === undefined) report(path, 'a duration like "1h", or whole milliseconds')
   return ms!
 }

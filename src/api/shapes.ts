@@ -60,9 +60,9 @@ export const whole =
   (low: number, high = MAX_UNITS, kind = `of at least ${low}`): Shape<number> =>
   (input, report, path) => {
     const number = input as number
-    const isHigh = high >= MAX_UNITS && number > high
-    if (!Number.isInteger(number) || number < low || number > high)
-      report(path, `a whole number ${isHigh && number % 1 === 0 ? `of at most ${high}` : kind}`)
+    if (Number.isInteger(number) && number >= low && number <= high) return number
+    const isHigh = high >= MAX_UNITS && Number.isInteger(number) && number > high
+    report(path, `a whole number ${isHigh ? `of at most ${high}` : kind}`)
     return number
   }
 

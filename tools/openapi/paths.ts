@@ -181,10 +181,9 @@ export const paths = {
           content: json(oneOrMany('Decision'), { example: examples.allowed }),
         },
         429: {
-          description:
-            'The request is refused. The answer is a problem document if the caller exceeds its own limit.',
+          description: 'The request is refused.',
           headers: { ...fields, ...header('Retry-After'), ...replayed },
-          content: { ...json(ref('Decision')), ...problemJson },
+          content: json(ref('Decision')),
         },
         ...answers(400, 401, 403, 404, 405, 413, 422),
       },

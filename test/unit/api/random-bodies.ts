@@ -66,9 +66,12 @@ const keys = fc.oneof(
   fc.constantFrom(15, 16, 17).map((n) => Array(n).fill('x')),
 )
 const name = fc.oneof(fc.string({ maxLength: 5 }), fc.constantFrom('x'.repeat(64), 'x'.repeat(65)))
+/** What looks like a number, and what JavaScript cannot convert to one. */
+const uncountable = fc.constantFrom<unknown>('9007199254740993', { toString: 1 }, [{ toString: 1 }])
 const whole = fc.oneof(
   fc.integer({ min: -1 }),
   fc.constantFrom(2 ** 51, 2 ** 51 + 1, 2 ** 53, 1.5, Number.POSITIVE_INFINITY),
+  uncountable,
 )
 const more = {
   cost: whole,
@@ -122,6 +125,14 @@ const plausible = {
   Refund: withSome(fc.oneof(byPolicy, byRequest), 'cost', 'decidedAt', 'slot'),
   Target: targets,
   Ban: fc.tuple(targets, more.for).map(([target, banned]): object => ({ ...target, for: banned })),
+  Override: fc.record({ limit: whole, for: more.for }),
+  Settlement: fc
+    .tuple(
+      fc.oneof(fc.constant({ policy: 'a', key: 'x' }), byPolicy, byRequest),
+      fc.record({ decidedAt: fc.oneof(fc.nat(), whole), limits: fc.constantFrom<unknown>([], 1) }),
+      fc.constantFrom<object>({}, { used: 1 }, { used: '1' }, { used: { toString: 1 } }),
+    )
+    .map(([about, decision, used]) => ({ ...about, decision, ...used })),
   Try: byRequest,
 }
 export type BodyName = keyof typeof plausible
@@ -130,7 +141,7 @@ export type BodyName = keyof typeof plausible
 const junk: fc.Arbitrary<unknown> = fc.oneof(
   fc.jsonValue({ maxDepth: 2 }),
   fc
-    .constantFrom('{"__proto__":1}', '{"constructor":{}}', '[[]]', '{"length":1}')
+    .constantFrom('{"__proto__":1}', '{"constructor":{}}', '[[]]', '{"length":1}', '{"toString":1}')
     .map((text) => JSON.parse(text)),
 )
 

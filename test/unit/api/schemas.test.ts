@@ -20,6 +20,8 @@ const named = {
   Refund: api.refund,
   Target: api.targetBody,
   Ban: api.banBody,
+  Override: api.overrideBody,
+  Settlement: api.settle,
   Try: api.tryBody,
 } satisfies Partial<Record<SchemaName, Shape<unknown>>>
 
@@ -163,7 +165,9 @@ const beyondJsonSchema = {
   url: ({ url }: { url?: unknown }) =>
     typeof url === 'string' && (!URL.canParse(url) || isAmbiguous(url)),
   ip: ({ ip }: { ip?: unknown }) => typeof ip === 'string' && !networkRange(ip),
-  for: (body: { for?: unknown }) => typeof body.for === 'string' && !parseDuration(body.for),
+  for: (body: { for?: unknown }) =>
+    (typeof body.for === 'string' && !parseDuration(body.for)) ||
+    ('limit' in body && (parseDuration(body.for) ?? 0) > 3_653 * 86_400_000),
   /** The Worker counts UTF-16 code units, JSON Schema counts code points. */
   length: (text: unknown) => typeof text === 'string' && [...text].length < text.length,
 }

@@ -147,6 +147,8 @@ describe('the limit of a key', () => {
     expect((await call('GET', '/policies/plain/keys')).status).toBe(409)
     expect((await put('none', newIp(), { limit: 5, for: '1h' })).status).toBe(404)
     expect((await call('GET', '/policies/none/keys')).status).toBe(404)
+    const deleted = await call('DELETE', '/policies/plain/keys')
+    expect([deleted.status, deleted.headers.get('allow')]).toEqual([405, 'GET'])
   })
 
   test.each([
