@@ -43,7 +43,7 @@ async function sourceOf(config: string, out: string, host: FoundHost): Promise<S
   const path = relative(dirname(resolve(out)), resolve(config))
   const from = path.startsWith('.') ? path : `./${path}`
   return {
-    ...{ config: parsed, options, from, needed: neededBy(parsed, host.isGateway) },
+    ...{ config: parsed, options, from, needed: neededBy(parsed, host.hasGateway) },
     ...(host.hasRequests && { fits: fitsOf(options) }),
   }
 }

@@ -9,7 +9,7 @@ import type { Call } from './call.ts'
 import { readArguments } from './options.ts'
 import { say } from './paint.ts'
 import { hostOf } from './project/hosts.ts'
-import { CONFIG_FILE, loadConfig, placed } from './project/load-config.ts'
+import { CONFIG_FILE, placed } from './project/load-config.ts'
 import { wranglerFor } from './project/root.ts'
 import { routesIn } from './project/wrangler-config.ts'
 import { toJson, toJunit, toText } from './verify/print.ts'
@@ -86,8 +86,10 @@ export async function main(args: string[], call: Call): Promise<void> {
       ? `--wait: expected a duration like "30s", got ${JSON.stringify(values.wait)}`
       : undefined)
   if (mistake) return call.onUsageError(mistake)
-  const config = await loadConfig(values.config)
-    .then((options) => parseConfig(options, defaultFields))
+  const host = await hostOf(values.config)
+  const config = await host
+    .load()
+    .then((options) => parseConfig(options as object, defaultFields))
     .catch((error) => {
       throw new Error(placed(values.config, error))
     })
@@ -98,7 +100,7 @@ export async function main(args: string[], call: Call): Promise<void> {
       `--policy: expected one of ${names.join(', ')}, got ${JSON.stringify(wrong)}`,
     )
   }
-  const stale = await staleness(values.config, await hostOf(values.config))
+  const stale = await staleness(values.config, host)
   if (stale) throw new Error(stale)
   const findings = await verifyDeployment({
     url: url!,

@@ -76,6 +76,8 @@ export interface LoadedHost extends Host {
 /** A host, and what shows it. */
 export interface FoundHost extends LoadedHost {
   key: keyof typeof hosts | 'limits'
+  /** True if a gateway runs the configuration too, or none of these functions does. */
+  hasGateway: boolean
   /** A sentence for the user. */
   sentence: string
   /** That a file imports the module of `sluice build`, which does not exist. */
@@ -123,19 +125,21 @@ export async function hostOf(
     modules: [...modules].filter((path) => existsSync(path)),
   }
   if (isOfLimits(await loading.catch(() => undefined)))
-    return { ...limits, key: 'limits', sentence: OF_LIMITS, ...found }
+    return { ...limits, key: 'limits', hasGateway: false, sentence: OF_LIMITS, ...found }
+  const calls: [name: keyof typeof hosts, sentence: string][] = []
   let importers = importersOf(new Set([file, ...modules]), files)
   for (const seen = new Set(importers); importers.length > 0; ) {
     for (const path of importers) {
       const [name, call] = callIn(files.get(path)!, modules) ?? []
-      if (!name) continue
-      const sentence = `Judged as ${hosts[name].name}: ${relative(root, path)} calls ${call}.`
-      return { ...hosts[name], key: name, sentence, ...found }
+      if (name)
+        calls.push([name, `Judged as ${hosts[name].name}: ${relative(root, path)} calls ${call}.`])
     }
     importers = importersOf(new Set(importers), files).filter((path) => !seen.has(path))
     for (const path of importers) seen.add(path)
   }
-  return { ...hosts.gateway, key: 'gateway', sentence: BY_DEFAULT, ...found }
+  const [key, sentence] = calls[0] ?? (['gateway', BY_DEFAULT] as const)
+  const hasGateway = calls.length === 0 || calls.some(([name]) => name === 'gateway')
+  return { ...hosts[key], key, hasGateway, sentence, ...found }
 }
 
 /** How a module of `sluice build` begins, with the import of its configuration. */

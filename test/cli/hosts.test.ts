@@ -201,8 +201,8 @@ describe('the host of a project', () => {
   })
   afterAll(() => rm(folder, { recursive: true }))
 
-  /** What is said of sluice.config.ts in a project with these files. */
-  async function sentenceFor(
+  /** The host of sluice.config.ts in a project with these files. */
+  async function hostFor(
     files: Record<string, string>,
     config = 'sluice.config.ts',
     place = 'shop',
@@ -213,8 +213,10 @@ describe('the host of a project', () => {
       await mkdir(dirname(join(project, name)), { recursive: true })
       await writeFile(join(project, name), text)
     }
-    return (await hostOf(join(project, config))).sentence
+    return hostOf(join(project, config))
   }
+  const sentenceFor = async (...given: Parameters<typeof hostFor>) =>
+    (await hostFor(...given)).sentence
   const from = (name: string, entry = 'sluice', config = './sluice.config') =>
     `import { ${name} } from '${entry}'\nimport config from '${config}'\nexport default ${name}(config)\n`
 
@@ -238,6 +240,20 @@ describe('the host of a project', () => {
       expect(await sentenceFor({ 'index.ts': from(name, entry) })).toBe(`Judged as ${said}.`)
     },
   )
+
+  test('A gateway beside an app is known, wherever it imports the configuration.', async () => {
+    const app = { 'app.ts': from('rateLimiter') }
+    expect((await hostFor(app)).hasGateway).toBe(false)
+    const gateway = { 'config/index.ts': `export * from '../sluice.config'\n` }
+    const both = {
+      ...app,
+      ...gateway,
+      'src/gateway.ts': from('createGateway', 'sluice', '../config'),
+    }
+    const host = await hostFor(both)
+    expect([host.key, host.hasGateway]).toEqual(['app', true])
+    expect((await hostFor({})).hasGateway).toBe(true)
+  })
 
   test('A folder above the project may have the name of one for tests.', async () => {
     const said = sentenceFor({ 'index.ts': from('rateLimiter') }, undefined, 'tests/shop')
