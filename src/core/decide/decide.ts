@@ -4,6 +4,7 @@
  */
 import { StoreError } from '../base/errors.ts'
 import { type Soon, whenAllKnown, whenKnown } from '../base/when-known.ts'
+import type { StoreReply } from '../connection/store.ts'
 import { conclude, outcomeOf } from './conclude.ts'
 import type { DenialCache } from './denial-cache.ts'
 import { limitsOf, type PolicyLimit } from './limit.ts'
@@ -132,7 +133,7 @@ export async function decideEach(
   const { startedAt = Date.now() } = options
   const prepared = await Promise.all(questions.map((question) => prepare(question, usedParts)))
   const pending = prepared.filter((one): one is Pending => 'limits' in one)
-  const outcomes = await decideList(pending, usedParts, { ...options, startedAt })
+  const outcomes = await decideList(pending, parts, { ...options, startedAt })
   return prepared.map((one) => ('limits' in one ? outcomes[pending.indexOf(one)]! : one))
 }
 
@@ -196,9 +197,10 @@ async function ask<Result>(
     onCall: meter?.onCall,
   })
   const use = meter?.stop()
+  const failed = replies.find((reply) => reply instanceof StoreError)
+  if (failed) throw failed // before any other one waits
   const results = pending.map((one, index) => {
-    const reply = replies[index]!
-    if (reply instanceof StoreError) throw reply
+    const reply = replies[index] as StoreReply
     const outcome = conclude(one, reply)
     if (use) outcome.use = use
     return resultOf({ reply, outcome }, index)

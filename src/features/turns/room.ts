@@ -92,6 +92,7 @@ export function createRoom(most: number) {
     const { answer } = waiter
     waiter.answer = later.answer
     later.answer = answer
+    later.state = 'asleep'
     later.resume()
   }
 

@@ -58,7 +58,7 @@ export const createWaiting = (room: WaitingRoom): Waiting => ({
       const closed = options.closed ?? (request && whenAborted(request.signal))
       let [{ reply, outcome }, use] = [first, first.outcome.use]
       let until = Number.POSITIVE_INFINITY
-      let latest = 0 // the latest turn that a reply told
+      let latest = 0 // the latest turn that it was told
       for (let n = 1; ; n += 1) {
         const [states] = reply.states
         const turnMs = guest.isFull ? undefined : turnOf(pending, states!, leftAfter(reply))
@@ -77,6 +77,7 @@ export const createWaiting = (room: WaitingRoom): Waiting => ({
           ;({ outcome, ticket: ticket.id, until } = guest.answer)
         }
         if (outcome.decision.allowed) break
+        latest = Math.max(latest, until) // it may be that of another request
         if (!isStill) {
           leave()
           break

@@ -2,6 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
+import { StoreError } from '../../../../src/core/base/errors.ts'
 import type { ConfigOptions } from '../../../../src/core/config/options.ts'
 import type { Store, StoreReply } from '../../../../src/core/connection/store.ts'
 import { decideEach, prepare } from '../../../../src/core/decide/decide.ts'
@@ -296,6 +297,28 @@ test('A refusal from the denial cache is decided without a promise.', async () =
   expect((await ask()).decision.reason).toBe('limited')
   const matched = await createMatcher({ policies })('/')
   expect(prepare({ matched }, parts)).toMatchObject({ decision: { reason: 'limited' } })
+})
+
+test('In a list with a used idempotency key no request waits: the call fails before.', async () => {
+  const refused: StoreReply = {
+    states: [[{ allowed: false, remaining: 0, retryAfterMs: 9, resetAfterMs: 9, nextAfterMs: 9 }]],
+    decidedAt: Date.now(),
+  }
+  const replies = [refused, new StoreError('idempotency-conflict')]
+  let waits = 0
+  const wait = () => {
+    waits += 1
+    return Promise.reject(new Error('it asks again'))
+  }
+  const matched = await createMatcher({ policies: [{ ...single, key: 'global' }] })('/')
+  const deciding = decideEach([{ matched }, { matched }], {
+    store: { ...createLocalStore(), decideEach: async () => replies },
+    waiting: { enter: () => ({ ticket: { id: 'a', leftMs: 9, waitedMs: 0 }, wait }), wake() {} },
+    nameSubject: async () => 'subject',
+    onStoreError() {},
+  })
+  await expect(deciding).rejects.toThrow('idempotency-conflict')
+  expect(waits).toBe(0)
 })
 
 test('A peek neither uses nor fills the denial cache.', async () => {

@@ -1,9 +1,12 @@
 /** Who goes on when units come back, and what a repeated call makes of a stored reply: single cases at a time of their own. */
 import { expect, test } from 'vitest'
+import { conclude } from '../../../../src/core/decide/conclude.ts'
+import type { Pending } from '../../../../src/core/decide/question.ts'
 import { createRoom, type GuestAnswer } from '../../../../src/features/turns/room.ts'
+import { createWaiting } from '../../../../src/features/turns/wait.ts'
 import { heldWorld, type Policies } from '../../../support/held-requests.ts'
 import { useInstantDigests } from '../../../support/instant-digests.ts'
-import { inVirtualTime } from '../../../support/virtual-time.ts'
+import { inVirtualTime, type VirtualTime } from '../../../support/virtual-time.ts'
 
 useInstantDigests()
 
@@ -61,16 +64,24 @@ test('When a request leaves the line, each of those behind it passes one turn ea
 test('When a request leaves the line, its isolate forgets the refusals of those for whom the line was too long.', () =>
   inVirtualTime(async (time) => {
     const policy = { algorithm: 'token-bucket', limit: 1, window: '1s', wait: '1s' }
-    const { check } = heldWorld(time).isolate([line(policy)])
+    const { check, decide } = heldWorld(time).isolate([line(policy)])
     await check()
-    const left = check({}, time.sleep(20))
-    await time.pass(10)
-    expect((await check()).allowed).toBe(false)
-    await time.pass(20)
-    expect((await left).allowed).toBe(false)
-    const next = check()
-    await time.pass(5_000)
-    expect((await next).allowed).toBe(true)
+    const idempotency = { key: 'one', fingerprint: 'f', forMs: 60_000 }
+    const leaving = [
+      () => check({}, time.sleep(20)),
+      () => decide({}, { closed: time.sleep(20), idempotency }),
+    ]
+    for (const leave of leaving) {
+      const left = leave()
+      await time.pass(10)
+      expect((await check()).allowed).toBe(false)
+      await time.pass(20)
+      expect((await left).allowed).toBe(false)
+      const next = check()
+      await time.pass(5_000)
+      expect((await next).allowed).toBe(true)
+      await check()
+    }
   }))
 
 test('A refusal because of the line is remembered until units come back, and not until the line may have ended.', () =>
@@ -113,4 +124,70 @@ test('Units that come back wake the first request of a line, and no other.', () 
     room.wake(['a'])
     await time.pass(10)
     expect(woken).toEqual(['first'])
+  }))
+
+/** Requests of one isolate and of equal questions, for units that others give back. */
+function units(time: VirtualTime) {
+  const room = createRoom(100)
+  const waiting = createWaiting(room)
+  const terms = { limit: 10, burst: 10, algorithm: 'fixed-window', windowMs: 10_000, wait: 20_000 }
+  const policy = { name: 'p', tag: 't', mode: 'enforce', ...terms }
+  const limit = { policy, subject: 's', cost: 1, partitionKey: [], terms: { tag: 't', ...terms } }
+  const pending = {
+    ...{ limits: [limit], requests: [{ mode: 'take', limits: [limit] }], mode: 'take' },
+    ...{ slot: undefined, settles: false },
+  } as unknown as Pending
+  const startedAt = time.now()
+  const line = {
+    free: 0,
+    passed: [] as [name: string, ms: number][],
+    /** @param turnMs when its turn comes, ms after the start */
+    async ask(name: string, turnMs: number, firstMs = 5) {
+      let latencyMs = firstMs
+      const again = async () => {
+        await time.sleep(latencyMs)
+        latencyMs = 5
+        const allowed = line.free > 0
+        if (allowed) line.free -= 1
+        const left = startedAt + turnMs - time.now()
+        const waits = { resetAfterMs: left, nextAfterMs: left, retryAfterMs: allowed ? 0 : left }
+        const reply = { decidedAt: time.now(), states: [[{ allowed, remaining: 0, ...waits }]] }
+        return { reply, outcome: conclude(pending, reply) }
+      }
+      const waiter = waiting.enter(pending, {} as never, {}, 0)!
+      await waiter.wait(await again(), again)
+      line.passed.push([name, time.now() - startedAt])
+    },
+    wake: () => room.wake(['s']),
+  }
+  return line
+}
+
+test('A request that passes before the turn which it got by an exchange lets the next one ask.', () =>
+  inVirtualTime(async (time) => {
+    const line = units(time)
+    void line.ask('first', 3_000)
+    await time.pass(30)
+    line.free = 1
+    void line.ask('second', 4_000)
+    await time.pass(30)
+    void line.ask('third', 5_000)
+    await time.pass(100)
+    line.free = 2
+    line.wake()
+    await time.pass(1_000)
+    expect(line.passed.map(([name]) => name)).toEqual(['first', 'second', 'third'])
+  }))
+
+test('A request that has given its admission to an earlier one is woken by it at once.', () =>
+  inVirtualTime(async (time) => {
+    const line = units(time)
+    void line.ask('first', 3_000)
+    await time.pass(20)
+    void line.ask('second', 4_000, 80)
+    void line.ask('third', 5_000)
+    await time.pass(40)
+    line.free = 3
+    await time.pass(1_000)
+    expect(line.passed.map(([name]) => name)).toEqual(['first', 'second', 'third'])
   }))
