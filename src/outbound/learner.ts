@@ -23,6 +23,8 @@ interface Less {
   sent: LimitState
 }
 
+const nameOf = ({ subject, terms }: PolicyLimit) => `${subject} ${terms.tag}`
+
 /** Returns a function that applies what a response says that is new. */
 export function createLearner(
   partsOf: () => LimiterParts,
@@ -34,8 +36,9 @@ export function createLearner(
   const known = new Recent<{ units: number; since: number }>(MAX_LIMITS)
 
   /** @returns the units of the lower limit to report, if it is not known yet */
-  function lower({ subject, terms }: PolicyLimit, told: number, now: number): number | undefined {
-    const name = `${subject} ${terms.tag}`
+  function lower(limit: PolicyLimit, told: number, now: number): number | undefined {
+    const name = nameOf(limit)
+    const { terms } = limit
     const before = known.get(name)
     if ((!before || before.units === terms.limit) && told >= terms.limit) return undefined
     const units = Math.max(1, Math.min(told, terms.limit))
@@ -68,7 +71,7 @@ export function createLearner(
     for (const [limit, units] of lowered)
       await operate({ mode: 'override', units, forMs: LOWERED_MS }, [limit], parts, {
         waitUntil,
-      }).catch(() => {}) // it is logged
+      }).catch(() => void known.set(nameOf(limit), { units, since: 0 })) // it is logged
     const subject = limits[0]?.subject
     if (less.length === 0 || sentAt === undefined || learning.has(subject!)) return
     learning.add(subject!)

@@ -48,7 +48,7 @@ test(`When Redis ends, ${many} waiting calls go by the fallback, and one that wa
 test('After Redis has ended, a 429 still delays the calls of its process.', async () => {
   vi.spyOn(console, 'error').mockImplementation(() => {}) // the log
   const side = otherSide()
-  const [call] = stack.processes(1, side, { policies: [policy('local')], wait: '2s' })
+  const [call] = stack.processes(1, side, { policies: [policy('local')], wait: '20s' })
   side.answers.push(new Response('', { status: 429, headers: { 'Retry-After-Ms': '500' } }))
   expect((await call!(URL)).status).toBe(200)
   expect(side.received[1]!.at - side.received[0]!.at).toBeGreaterThanOrEqual(500)
