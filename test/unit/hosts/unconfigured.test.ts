@@ -1,9 +1,13 @@
 /** A limiter without a database is an error, and not an outage. */
-import { expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { endpoints } from '../../../src/features/endpoints/index.ts'
 import { createSluice } from '../../../src/hosts/app/sluice.ts'
 import { rateLimiter } from '../../../src/hosts/node/node.ts'
 import { createGateway } from '../../../src/index.ts'
+
+// On Node the Redis that the tests may use would be the store.
+beforeEach(() => void vi.stubEnv('REDIS_URL', undefined))
+afterEach(() => void vi.unstubAllEnvs())
 
 const URL_OF = 'https://eu1-name-12345.upstash.io'
 const policies = [
