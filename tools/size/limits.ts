@@ -25,7 +25,7 @@ export const entryLimits: SizeLimit[] = [
   { name: 'sluice/better-auth', file: 'better-auth.js', maxKiB: 33 },
   { name: 'sluice/express-rate-limit', file: 'express-rate-limit.js', maxKiB: 32 },
   { name: 'sluice/nest', file: 'nest.js', maxKiB: 34 },
-  { name: 'sluice/client', file: 'client.js', maxKiB: 3.9 },
+  { name: 'sluice/client', file: 'client.js', maxKiB: 4 },
   { name: 'sluice/limits', file: 'limits.js', maxKiB: 42 },
   {
     name: 'rateLimiter of sluice/built, one policy',
