@@ -251,7 +251,7 @@ export const limiterMutants: Mutant[] = [
   ),
   beforeShield(
     'gives the time of the shield to the store again',
-    'decideList(pending, usedParts, { ...options, startedAt })',
+    'decideList(pending, parts, { ...options, startedAt })',
     'decideList(pending, usedParts, options)',
     'shield',
   ),
