@@ -8,7 +8,8 @@ import {
   storeBy,
 } from '../../core/connection/store.ts'
 import type { UpstashStore } from '../../core/connection/upstash/upstash.ts'
-import { createSplitStore, type DecideParts, inGroups, subjectOf } from '../split/split.ts'
+import { inGroups, subjectOf } from '../split/groups.ts'
+import { createSplitStore, type DecideParts } from '../split/split.ts'
 
 /**
  * A store that splits requests by slot. A list with all its limits in one slot is one call of the script. Otherwise the parts of a request

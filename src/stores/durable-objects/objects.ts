@@ -8,7 +8,8 @@ import {
   type StoreRequest,
   storeBy,
 } from '../../core/connection/store.ts'
-import { createSplitStore, inGroups, subjectOf } from '../split/split.ts'
+import { inGroups, subjectOf } from '../split/groups.ts'
+import { createSplitStore } from '../split/split.ts'
 import type { ObjectNamespace } from './runtime.ts'
 import { isAnswer, written } from './wire.ts'
 
