@@ -5,11 +5,12 @@
 import { isAmbiguous } from '../core/base/ambiguous-target.ts'
 import { type Duration, parseDuration } from '../core/base/duration.ts'
 import { networkRange } from '../core/base/ip.ts'
+import { isObject } from '../core/base/json.ts'
 import { MAX_UNITS } from '../core/base/units.ts'
 import type { SettledDecision } from '../core/decide/operate.ts'
 import type { KeyValue, KeyValues } from '../core/program/explicit-key.ts'
 import type { Fields, Shape, Shapes } from './shapes.ts'
-import { either, fits, isObject, listOf, object, oneOf, optional, text, whole } from './shapes.ts'
+import { either, fits, listOf, object, oneOf, optional, text, whole } from './shapes.ts'
 
 const MAX_ASKS = 100
 const MAX_HEADERS = 100

@@ -1,4 +1,5 @@
 /** Reads the bodies of calls. It loads no library, since each Worker with the API has it. */
+import { isObject } from '../core/base/json.ts'
 import { MAX_UNITS } from '../core/base/units.ts'
 import { type Checked, problemAt } from '../core/config/schema/checked.ts'
 
@@ -32,9 +33,6 @@ export function checkedBody<T>(shape: Shape<T>, body: unknown): Checked<T> {
     ),
   }
 }
-
-export const isObject = (input: unknown): input is Record<string, unknown> =>
-  typeof input === 'object' && input !== null && !Array.isArray(input)
 
 /** A value that passes a test. */
 export const fits =

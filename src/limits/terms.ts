@@ -1,6 +1,7 @@
 /** Parses limits to a configuration in normal form, with the parts of its schema that need no request. */
 import * as v from 'valibot'
 import { ConfigError, type ConfigProblem, show } from '../core/base/errors.ts'
+import { isObject } from '../core/base/json.ts'
 import type { FeatureFields } from '../core/config/feature.ts'
 import type { ConfigOptions, PolicyOptions } from '../core/config/options.ts'
 import { type OwnedFields, opaque, owners } from '../core/config/owners.ts'
@@ -8,7 +9,7 @@ import type { Config, Policy } from '../core/config/parse.ts'
 import { checked } from '../core/config/schema/checked.ts'
 import { checkCounting } from '../core/config/schema/config-checks.ts'
 import { settingFields } from '../core/config/schema/settings.ts'
-import { isObject, name, object, oneOf, units, whole } from '../core/config/schema/shapes.ts'
+import { name, object, oneOf, units, whole } from '../core/config/schema/shapes.ts'
 import { checkCalendar, checkQuota, normalTerms, termFields } from '../core/config/schema/terms.ts'
 
 const { limits: _, ...ownersOfTerms } = owners

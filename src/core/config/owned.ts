@@ -1,7 +1,8 @@
 /** Parses the fields that features add. */
 import * as v from 'valibot'
+import { isObject } from '../base/json.ts'
 import type { FeatureFields } from './feature.ts'
-import { type AddProblem, isObject } from './schema/shapes.ts'
+import type { AddProblem } from './schema/shapes.ts'
 
 type OwnedValues = Record<string, unknown>
 

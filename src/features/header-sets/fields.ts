@@ -1,7 +1,8 @@
 /** The values of `headers` that headerSets adds. */
 import * as v from 'valibot'
 import type { FieldSet } from '../../core/base/decision.ts'
-import { either, isObject, object, oneOf, pattern } from '../../core/config/schema/shapes.ts'
+import { isObject } from '../../core/base/json.ts'
+import { either, object, oneOf, pattern } from '../../core/config/schema/shapes.ts'
 import { setOf } from '../../core/respond/ratelimit-fields/sets.ts'
 import { headerSet, sets } from './sets.ts'
 

@@ -1,5 +1,5 @@
+import { isObject } from '../../core/base/json.ts'
 import { checkPolicies, type FeatureFields } from '../../core/config/feature.ts'
-import { isObject } from '../../core/config/schema/shapes.ts'
 import { tooLarge } from '../../core/config/schema/terms.ts'
 import { fields, settings } from './fields.ts'
 

@@ -1,6 +1,7 @@
 import * as v from 'valibot'
+import { isObject } from '../../core/base/json.ts'
 import type { PlanSource } from '../../core/config/schema/key.ts'
-import { isObject, pattern, units } from '../../core/config/schema/shapes.ts'
+import { pattern, units } from '../../core/config/schema/shapes.ts'
 
 /** An object by names. Reports the names that valibot would silently drop from a record. */
 const byName = <I, O>(

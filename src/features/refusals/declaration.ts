@@ -1,7 +1,7 @@
 import * as v from 'valibot'
+import { isObject } from '../../core/base/json.ts'
 import type { FeatureFields } from '../../core/config/feature.ts'
 import { refusalFields } from '../../core/config/schema/refusal-fields.ts'
-import { isObject } from '../../core/config/schema/shapes.ts'
 
 export const declaration: FeatureFields = {
   name: 'refusals',

@@ -1,7 +1,8 @@
 import * as v from 'valibot'
 import { networkRange } from '../../base/ip.ts'
+import { isObject } from '../../base/json.ts'
 import { isNetworkName } from '../trusted-names.ts'
-import { either, type Input, isObject, list, object, pattern, whole } from './shapes.ts'
+import { either, type Input, list, object, pattern, whole } from './shapes.ts'
 
 /** A number of proxies, or their networks. */
 const trustedProxies = either(

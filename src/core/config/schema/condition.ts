@@ -1,9 +1,9 @@
 import * as v from 'valibot'
 import { networkRange } from '../../base/ip.ts'
+import { isObject } from '../../base/json.ts'
 import {
   either,
   type Input,
-  isObject,
   list,
   type Named,
   named,

@@ -1,10 +1,10 @@
 import * as v from 'valibot'
+import { isObject } from '../../base/json.ts'
 import { type Condition, conditionFields } from './condition.ts'
 import {
   either,
   flag,
   type Input,
-  isObject,
   list,
   type Named,
   named,

@@ -1,5 +1,6 @@
 import * as v from 'valibot'
-import { either, isObject, list, object, pattern, whole } from './shapes.ts'
+import { isObject } from '../../base/json.ts'
+import { either, list, object, pattern, whole } from './shapes.ts'
 
 /**
  * One part of a key, which is what a quota counts by.

@@ -1,4 +1,5 @@
 import * as v from 'valibot'
+import { isObject } from '../../base/json.ts'
 import { type OwnedFields, opaque, owners } from '../owners.ts'
 import { condition } from './condition.ts'
 import { cost } from './cost.ts'
@@ -22,7 +23,6 @@ import {
   accept,
   either,
   type Input,
-  isObject,
   list,
   type Named,
   name,

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import type { Decision } from '../../base/decision.ts'
+import { isObject } from '../../base/json.ts'
 import type { ErrorFormat, RefusalOptions } from './refusal-fields.ts'
-import { isObject } from './shapes.ts'
 
 /** Makes the response to a refused request. The context is the argument of key functions. */
 export type RefusalFunction<Context = unknown> = (

@@ -1,6 +1,7 @@
 /** Building blocks of the schemas of configurations. Each message describes the expected values. */
 import * as v from 'valibot'
 import { type Duration, parseDuration } from '../../base/duration.ts'
+import { isObject } from '../../base/json.ts'
 import { MAX_UNITS } from '../../base/units.ts'
 import type { FindingCode } from '../findings.ts'
 
@@ -108,9 +109,6 @@ const described = <I, O>(
   schema: v.GenericSchema<I, O>,
   shape: () => unknown,
 ): v.GenericSchema<I, O> => Object.assign(schema, { shape })
-
-export const isObject = (input: unknown): input is Record<string, unknown> =>
-  typeof input === 'object' && input !== null && !Array.isArray(input)
 
 /**
  * Reports a problem of a field, or of a value in it.
