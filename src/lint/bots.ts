@@ -27,14 +27,11 @@ const OTHER_CATEGORY = 'Correct the category, or accept the finding if Cloudflar
 
 const BOT_FIELDS = ['verifiedBot', 'ja4', 'botScore'] as const
 
-function needed(path: string, title: string, field: string): Found {
-  return {
-    code: 'needs-bot-management',
-    path,
-    message: `${title} uses ${field}, which Cloudflare reports only for zones of the Enterprise plan with Bot Management.`,
-    hint: 'Accept the finding if the zone has it. Without it, the condition never matches, and the key part is missing.',
-  }
-}
+const needed = (path: string, title: string, field: string): Found => ({
+  path,
+  message: `${title} uses ${field}, which Cloudflare reports only for zones of the Enterprise plan with Bot Management.`,
+  hint: 'Accept the finding if the zone has it. Without it, the condition never matches, and the key part is missing.',
+})
 
 function inCondition(condition: Condition, at: string, title: string): Found[] {
   const fields = BOT_FIELDS.filter((field) => condition[field] !== undefined)

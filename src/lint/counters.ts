@@ -21,7 +21,6 @@ export const sharedCounters =
     if (!difference) return []
     const { field, here, there } = difference
     return {
-      code: 'shared-counter',
       path: `${at}.${field}`,
       message: `The policy "${policy.name}" of another limiter uses the same counter in Redis, and has ${there} instead of ${here}.`,
       hint: 'Rename one of the two policies, or set a namespace in one of the two configurations.',

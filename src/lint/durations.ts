@@ -36,7 +36,6 @@ const unlikely = (rows: Row[]): Found[] =>
   rows
     .filter(([, , written, isUnlikely = isSeconds]) => written !== undefined && isUnlikely(written))
     .map(([path, subject, written]) => ({
-      code: 'unlikely-duration',
       path,
       message: `${subject} ${textOf(written)}.`,
       hint: "Write a unit, as in '10s'. A number without a unit is in milliseconds.",

@@ -10,7 +10,8 @@ export interface Facts {
   written: ConfigOptions
 }
 
-export type Found = Finding & { code: FindingCode }
+/** A finding. Its code is that of its rule (lint.ts), unless it has another. */
+export type Found = Omit<Finding, 'code'> & { code?: FindingCode }
 
 /** Finds one kind of mistake in a policy. `at` is the path of the policy. */
 export type PolicyRule = (policy: Policy, at: string, facts: Facts) => Found | Found[]

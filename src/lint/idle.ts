@@ -17,7 +17,6 @@ export const neverApplies: PolicyRule = ({ name, match }, at, { config }) => {
   const list = allow ? 'allow' : 'deny'
   const title = entry.name.startsWith(`${list}[`) ? entry.name : `${list} "${entry.name}"`
   return {
-    code: 'never-applies',
     path: `${at}.match`,
     message: `"${name}" never applies: ${title} ${allow ? 'exempts' : 'refuses'} every request that it matches.`,
     hint: `Narrow the entry of ${list}, or delete the policy.`,
@@ -37,7 +36,6 @@ export const neverRefuses: PolicyRule = (policy, at, { config }) => {
   )
   if (!other) return []
   return {
-    code: 'never-refuses',
     path: at,
     message: `"${policy.name}" never refuses a request: "${other.name}" counts the same requests, and always refuses first.`,
     hint: `Lower the limit of "${policy.name}", or delete it.`,

@@ -9,7 +9,7 @@ import { sharedCounters } from './counters.ts'
 import { configDurations, policyDurations } from './durations.ts'
 import { failedExpectations } from './expect/expectations.ts'
 import { expectationsOf } from './expect/options.ts'
-import { type ConfigRule, type Facts, type Found, listed, type PolicyRule } from './facts.ts'
+import { type ConfigRule, type Found, type ListRule, listed, type PolicyRule } from './facts.ts'
 import { neverApplies, neverRefuses } from './idle.ts'
 import { unknownMethods, unknownMethodsInList } from './methods.ts'
 import { claimOfOtherKey, digestAsPlan, unknownPlans } from './plans.ts'
@@ -29,34 +29,61 @@ import {
   takesAll,
 } from './trust.ts'
 
-const policyRules = [
-  loginFailsOpen,
-  globalKey,
-  costNeverFits,
-  neverCharges,
-  neverApplies,
-  neverRefuses,
-  shortWait,
-  largeLease,
-  shortBan,
-  digestAsPlan,
-  reserveTakesAll,
-  reserveUnreachable,
-  unknownMethods,
-  policyDurations,
-  ipv6ByAddress,
-  spoofableKey,
-  spoofableMatch,
-  largeLog,
-  claimOfOtherKey,
-  botConditions,
-  refusalOfPolicy,
-  unreadableBody,
-  neverABody,
-  smallChunk,
-]
-const listRules = [takesAll, ipv6Denied, spoofableList, unknownMethodsInList, botConditionsInList]
-const configRules = [noPolicies, configDurations, unknownPlans, refusalOfConfig, failedExpectations]
+/** Rules by the code of their findings. */
+type RulesByCode<Rule> = Partial<Record<FindingCode, Rule>>
+
+const policyRules: RulesByCode<PolicyRule> = {
+  'login-fails-open': loginFailsOpen,
+  'global-key': globalKey,
+  'cost-never-fits': costNeverFits,
+  'never-charges': neverCharges,
+  'never-applies': neverApplies,
+  'never-refuses': neverRefuses,
+  'short-wait': shortWait,
+  'large-lease': largeLease,
+  'short-ban': shortBan,
+  'unknown-plan': digestAsPlan,
+  'reserve-takes-all': reserveTakesAll,
+  'reserve-unreachable': reserveUnreachable,
+  'unknown-method': unknownMethods,
+  'unlikely-duration': policyDurations,
+  'ipv6-by-address': ipv6ByAddress,
+  'spoofable-key': spoofableKey,
+  'spoofable-match': spoofableMatch,
+  'large-log': largeLog,
+  'claim-of-other-key': claimOfOtherKey,
+  'needs-bot-management': botConditions,
+  'single-brace': refusalOfPolicy,
+  'unreadable-body': unreadableBody,
+  'never-a-body': neverABody,
+  'small-chunk': smallChunk,
+}
+const listRules: RulesByCode<ListRule> = {
+  'list-takes-all': takesAll,
+  'ipv6-by-address': ipv6Denied,
+  'spoofable-list': spoofableList,
+  'unknown-method': unknownMethodsInList,
+  'needs-bot-management': botConditionsInList,
+}
+const configRules: RulesByCode<ConfigRule> = {
+  'no-policies': noPolicies,
+  'unlikely-duration': configDurations,
+  'unknown-plan': unknownPlans,
+  'single-brace': refusalOfConfig,
+  'expectation-fails': failedExpectations,
+}
+/** Those of a deployed gateway without an origin. */
+const apiRules: RulesByCode<ConfigRule> = {
+  'no-origin': () => ({
+    path: 'origin',
+    message:
+      'The configuration has no origin: a gateway (createGateway) answers every admitted request with 500.',
+    hint: "Set origin to 'zone' or to the URL of the origin. If the variable ORIGIN is set elsewhere, or the Worker serves only the decision API, write accept: 'no-origin'.",
+  }),
+  'body-without-origin': bodyWithoutOrigin,
+  'wait-of-calls': waitsOfCalls,
+}
+const shieldRules = { 'tight-shield': tightShield }
 
 /**
  * Finds mistakes and probable mistakes in a configuration. docs/reference/linter.md describes each code. Takes the options of the Worker
@@ -66,7 +93,7 @@ const configRules = [noPolicies, configDurations, unknownPlans, refusalOfConfig,
  * expect(lint({ policies })).toEqual([]) // in the tests of your own app
  */
 export const lint = (options: unknown, ...others: unknown[]): Finding[] =>
-  findingsOf(options, asInGateway, [], others)
+  findingsOf(options, asInGateway, true, others)
 
 /**
  * Returns the findings of `lint` and those that concern only a deployed gateway.
@@ -78,45 +105,47 @@ export const lintWorker = (
   options: unknown,
   variables: { ORIGIN?: unknown } = {},
   parse: Parse = asInGateway,
-): Finding[] =>
-  findingsOf(options, parse, [
-    (facts) =>
-      facts.config.origin || variables.ORIGIN
-        ? []
-        : [NO_ORIGIN, bodyWithoutOrigin(facts), waitsOfCalls(facts)].flat(),
-  ])
+): Finding[] => findingsOf(options, parse, variables.ORIGIN)
 
 /**
  * Returns the findings of `lint` in the configuration of an app.
  * @internal
  * @param parse parses it as the host of the app does
  */
-export const lintApp = (options: unknown, parse: Parse): Finding[] => findingsOf(options, parse, [])
+export const lintApp = (options: unknown, parse: Parse): Finding[] =>
+  findingsOf(options, parse, true)
 
 type Parse = (options: unknown) => Config
 
 const asInGateway: Parse = (options) => parseConfig(options, defaultFields)
 
-const NO_ORIGIN: Found = {
-  code: 'no-origin',
-  path: 'origin',
-  message:
-    'The configuration has no origin: a gateway (createGateway) answers every admitted request with 500.',
-  hint: "Set origin to 'zone' or to the URL of the origin. If the variable ORIGIN is set elsewhere, or the Worker serves only the decision API, write accept: 'no-origin'.",
-}
-
+/** @param hasOrigin false for a gateway that has none besides that of its configuration */
 function findingsOf(
   options: unknown,
   parse: Parse,
-  workerRules: ConfigRule[],
+  hasOrigin: unknown,
   others: unknown[] = [],
 ): Finding[] {
   try {
     const config = parse(options)
-    const { problems } = expectationsOf(options as ConfigOptions)
+    const written = options as ConfigOptions
+    const { problems } = expectationsOf(written)
     if (problems) throw new ConfigError(problems)
-    const facts = { config, written: options as ConfigOptions }
-    return findingsIn(facts, workerRules, sharedCounters(others.flatMap(parsed)))
+    const { policies, accept, shield, origin } = config
+    const facts = { config, written }
+    const forPolicies = { ...policyRules, 'shared-counter': sharedCounters(others.flatMap(parsed)) }
+    const forConfig = origin || hasOrigin ? configRules : { ...configRules, ...apiRules }
+    return [
+      ...policies.flatMap((policy, index) => {
+        const at = `policies[${index}]`
+        return findingsBy(forPolicies, policy.accept, `${at}.`, policy, at, facts)
+      }),
+      ...listed(facts).flatMap((entry) =>
+        findingsBy(listRules, entry.accept, `${entry.at}.`, entry),
+      ),
+      ...findingsBy(forConfig, accept, '', facts),
+      ...(shield ? findingsBy(shieldRules, shield.accept, 'shield.', shield, config) : []),
+    ]
   } catch (error) {
     return problemsOf(error)
   }
@@ -142,31 +171,13 @@ export function problemsOf(error: unknown): Finding[] {
   }))
 }
 
-function findingsIn(facts: Facts, workerRules: ConfigRule[], shared: PolicyRule): Finding[] {
-  const { policies, accept, shield } = facts.config
-  return [
-    ...policies.flatMap((policy, index) => {
-      const at = `policies[${index}]`
-      const found = [...policyRules, shared].flatMap((rule) => rule(policy, at, facts))
-      return notAccepted(found, policy.accept, `${at}.`)
-    }),
-    ...listed(facts).flatMap((entry) => {
-      const found = listRules.flatMap((rule) => rule(entry))
-      return notAccepted(found, entry.accept, `${entry.at}.`)
-    }),
-    ...notAccepted(
-      [...configRules, ...workerRules].flatMap((rule) => rule(facts)),
-      accept,
-      '',
-    ),
-    ...(shield
-      ? notAccepted([tightShield(shield, facts.config)].flat(), shield.accept, 'shield.')
-      : []),
-  ]
-}
-
-/** The findings that are not accepted, and the accepted codes that do not exist. */
-function notAccepted(found: Found[], accept: FindingCode[], at: string): Finding[] {
+/** The accepted codes that do not exist, and the findings that are not accepted. */
+function findingsBy<Args extends unknown[]>(
+  rules: RulesByCode<(...args: Args) => Found | Found[]>,
+  accept: FindingCode[],
+  at: string,
+  ...args: Args
+): Finding[] {
   const unknown = accept
     .filter((code) => !findingCodes.includes(code))
     .map((code): Finding => {
@@ -174,5 +185,8 @@ function notAccepted(found: Found[], accept: FindingCode[], at: string): Finding
       const expected = `one of ${findingCodes.join(', ')}`
       return { code: 'invalid', path, ...explained({ path, expected, got: show(code) }) }
     })
+  const found = Object.entries(rules).flatMap(([code, rule]) =>
+    [rule(...args)].flat().map((one) => ({ code: code as FindingCode, ...one })),
+  )
   return [...unknown, ...found.filter(({ code }) => !accept.includes(code))]
 }

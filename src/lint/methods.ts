@@ -1,4 +1,3 @@
-/** Finds HTTP methods that are not registered. */
 import { type Found, type ListRule, type PolicyRule, titleOf, writtenOf } from './facts.ts'
 import { didYouMean } from './nearest.ts'
 
@@ -17,10 +16,9 @@ const withPaths = (value: unknown, at: string): [unknown, string][] =>
 function inCondition(condition: unknown, at: string, title: string): Found[] {
   const { method, not } = Object(condition)
   return [
-    ...withPaths(method, `${at}.method`).flatMap(([name, path]): Found | [] => {
+    ...withPaths(method, `${at}.method`).flatMap(([name, path]) => {
       if (typeof name !== 'string' || METHODS.includes(name.toUpperCase())) return []
       return {
-        code: 'unknown-method',
         path,
         message: `${title} uses the method ${name}, which is not a registered HTTP method.`,
         hint: didYouMean(name, METHODS, OTHER_METHOD),

@@ -1,6 +1,6 @@
 /** Finds plans in tables that no policy has, and limits of a token that belong to another key than the token. */
 import { labelOf } from '../core/program/key.ts'
-import type { ConfigRule, Found, PolicyRule } from './facts.ts'
+import type { ConfigRule, PolicyRule } from './facts.ts'
 
 /** Reports each unknown plan of a table once, at its first entry. */
 export const unknownPlans: ConfigRule = ({ config, written }) =>
@@ -9,13 +9,12 @@ export const unknownPlans: ConfigRule = ({ config, written }) =>
     if (plans.length === 0) return []
     const known = new Set(plans.flatMap(({ limits }) => Object.keys(limits)))
     const others = Object.entries(table).filter(([, plan]) => !known.has(plan))
-    return [...new Set(others.map(([, plan]) => plan))].map((plan): Found => {
+    return [...new Set(others.map(([, plan]) => plan))].map((plan) => {
       const entries = others.filter((entry) => entry[1] === plan)
       const count = entries.length > 1 ? ` (${entries.length} entries)` : ''
       // The name of an entry may be the digest of an API key, which is too long for a message.
       const [first] = entries[0]!
       return {
-        code: 'unknown-plan',
         path: `tables.${name}.${first.length > 32 ? `${first.slice(0, 32)}…` : first}`,
         message: `The table ${name} contains the plan "${plan}"${count}, and no policy that uses the table has this plan in limits.`,
         hint: `Add the plan to limits of the policy, or write one of: ${[...known].join(', ')}.`,
@@ -31,7 +30,6 @@ export const digestAsPlan: PolicyRule = ({ name, plan }, at) => {
   const plans = Object.keys(plan.limits)
   if (plans.some((one) => /^[\da-f]{64}$/i.test(one))) return []
   return {
-    code: 'unknown-plan',
     path: `${at}.plan`,
     message: `"${name}" takes the SHA-256 of ${labelOf(plan.key)} for the name of the plan, and it is never ${plans.join(' or ')}: every client gets the default limit.`,
     hint: "Write plan: { key, table: 'customers' }, and the plan of each digest in tables.customers.",
@@ -41,7 +39,6 @@ export const digestAsPlan: PolicyRule = ({ name, plan }, at) => {
 export const claimOfOtherKey: PolicyRule = ({ name, claim, key }, at) => {
   if (!claim || key.some(({ source }) => source === 'jwt' || source === 'function')) return []
   return {
-    code: 'claim-of-other-key',
     path: `${at}.key`,
     message: `"${name}" reads its limit from the claim ${claim.claim}, and counts by ${key.map(labelOf).join(' + ')}: tokens with different limits share one counter.`,
     hint: 'Count by a claim of the token, such as jwt:sub.',

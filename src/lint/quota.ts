@@ -31,7 +31,6 @@ export const costNeverFits: PolicyRule = (policy, at, facts) => {
   return prices
     .filter(([units]) => units > capacity)
     .map(([units, place]) => ({
-      code: 'cost-never-fits',
       path: `${at}.${place}`,
       message: `"${name}" never admits a request that costs ${units}: its ${smallest}${field} is ${capacity}${isDefault}.`,
       hint: `Raise ${field} to at least ${units}, or lower the cost.`,
@@ -46,7 +45,6 @@ export const largeLog: PolicyRule = (policy, at) => {
   if (algorithm !== 'sliding-log' || limit <= LARGE_LOG) return []
   const field = claim ? 'limit.max' : limit === policy.limit ? 'limit' : 'limits'
   return {
-    code: 'large-log',
     path: `${at}.${field}`,
     message: `"${name}" stores an entry for each of up to ${limit} units of every client.`,
     hint: "Use 'sliding-window', which stores two numbers, or a limit of at most 1000.",
@@ -57,7 +55,6 @@ export const globalKey: PolicyRule = ({ name, key, match }, at) => {
   const isGlobal = key.every(({ source }) => source === 'global' || source === 'method')
   if (!isGlobal || !covers(match, {})) return []
   return {
-    code: 'global-key',
     path: `${at}.key`,
     message: `"${name}" counts every request by ${key.map(labelOf).join(' + ')}: every request uses one Redis key, and one client can use up the quota of all clients.`,
     hint: 'Count by ip, or narrow the match to the requests that need one common limit.',
@@ -67,15 +64,13 @@ export const globalKey: PolicyRule = ({ name, key, match }, at) => {
 /** Finds a policy whose costs are all 0. A policy for manual bans needs no cost. */
 export const neverCharges: PolicyRule = (policy, at, facts) => {
   const { name, cost } = policy
+  const { header, response, usage, body, graphql } = cost
   const charges =
-    [cost.header, cost.response, cost.usage, cost.body, cost.graphql].some(
-      (one) => one !== undefined,
-    ) ||
+    [header, response, usage, body, graphql].some((one) => one !== undefined) ||
     cost.rules.some((rule) => rule.cost > 0) ||
     (cost.otherwise > 0 && !ruleMatchesAll(policy))
   if (charges || writtenOf(policy, facts).penalty === 'manual') return []
   return {
-    code: 'never-charges',
     path: `${at}.cost`,
     message: `"${name}" never charges a request, so it never refuses one.`,
     hint: 'Raise a cost to at least 1, or delete the policy.',
@@ -86,7 +81,6 @@ export const noPolicies: ConfigRule = ({ config }) =>
   config.policies.length + config.deny.length > 0 || config.live
     ? []
     : {
-        code: 'no-policies',
         path: 'policies',
         message: 'The configuration has no policy and no entry in deny, so it limits nothing.',
         hint: "Add a policy, such as { name: 'per-ip', limit: 100, window: '1m' }.",

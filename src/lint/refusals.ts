@@ -1,6 +1,10 @@
 /** Finds mistakes in the responses to refused requests. */
 import type { Refusal } from '../core/config/schema/refusal.ts'
-import { placeholders, type RefusalBodies } from '../core/config/schema/refusal-fields.ts'
+import {
+  placeholders,
+  type RefusalBodies,
+  type RefusalOptions,
+} from '../core/config/schema/refusal-fields.ts'
 import type { ConfigRule, Found, PolicyRule } from './facts.ts'
 
 const SINGLE = new RegExp(`(?<!\\{)\\{(${placeholders.join('|')})\\}(?!\\})`)
@@ -10,29 +14,23 @@ const OWN =
   /^(cache-control|retry-after|content-(type|length|encoding)|transfer-encoding|connection)$/i
 
 function inRefusal(refusal: Refusal | undefined, at: string): Found[] {
-  if (refusal === undefined || typeof refusal === 'function') return []
-  const headers = refusal.headers ?? {}
-  const { json, text, html } = Object(refusal.body) as RefusalBodies
-  const texts: [string, string | undefined][] = [
-    [`${at}.body.json`, JSON.stringify(json)],
-    [`${at}.body.text`, text],
-    [`${at}.body.html`, html],
-    ...Object.entries(headers).map(([name, text]): [string, string] => [
-      `${at}.headers.${name}`,
-      text,
-    ]),
+  const { headers = {}, body } = Object(refusal) as RefusalOptions
+  const { json, text, html } = Object(body) as RefusalBodies
+  const texts: [field: string, text: string | undefined][] = [
+    ['body.json', JSON.stringify(json)],
+    ['body.text', text],
+    ['body.html', html],
+    ...Object.entries(headers).map(([name, text]): [string, string] => [`headers.${name}`, text]),
   ]
   return [
-    ...texts.flatMap(([path, text]): Found | [] => {
-      const name = SINGLE.exec(text ?? '')?.[1]
-      return name === undefined
-        ? []
-        : {
-            code: 'single-brace',
-            path,
-            message: `{${name}} is sent as it is written, because a placeholder has two braces on each side.`,
-            hint: `Write {{${name}}}.`,
-          }
+    ...texts.flatMap(([field, text = '']) => {
+      const [, name] = SINGLE.exec(text) ?? []
+      if (name === undefined) return []
+      return {
+        path: `${at}.${field}`,
+        message: `{${name}} is sent as it is written, because a placeholder has two braces on each side.`,
+        hint: `Write {{${name}}}.`,
+      }
     }),
     ...Object.keys(headers)
       .filter((name) => OWN.test(name))

@@ -15,7 +15,6 @@ export const reserveTakesAll: PolicyRule = (policy, at) => {
     const left = capacity - floor
     if (left >= cheapest) return []
     return {
-      code: 'reserve-takes-all' as const,
       path: `${at}.reserve[${index}].share`,
       message: `"${name}" refuses every request of this rule: it must leave ${floor} of ${capacity} units free, and costs at least ${cheapest}.`,
       hint: `Lower the share, or raise ${field}.`,
@@ -31,7 +30,6 @@ export const reserveUnreachable: PolicyRule = ({ name, match, reserve }, at) =>
       .findIndex((earlier) => [condition, match].some((some) => covers(earlier.condition, some)))
     if (first === -1) return []
     return {
-      code: 'reserve-unreachable' as const,
       path: `${at}.reserve[${index}]`,
       message: `This rule of "${name}" never counts: reserve[${first}] matches the same requests and comes first.`,
       hint: 'Put the rule for fewer requests first.',

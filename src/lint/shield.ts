@@ -17,7 +17,6 @@ export function tightShield(shield: CheckedShield, config: Config): Found | Foun
   const names = (some: Policy[]) => some.map(({ name }) => `"${name}"`).join(', ')
   if (unbounded.length > 0) {
     return {
-      code: 'tight-shield',
       path: 'shield.key',
       message: `The shield may refuse requests of ${names(unbounded)} that the policies admit: no policy limits them by the key of the shield.`,
       hint: 'Add a policy for these requests with the key of the shield, or accept the finding if no client sends that many requests.',
@@ -27,7 +26,6 @@ export function tightShield(shield: CheckedShield, config: Config): Found | Foun
   const most = bounding.reduce((sum, policy) => sum + mostAdmitted(policy, shield), 0)
   if (most <= shield.limit) return []
   return {
-    code: 'tight-shield',
     path: 'shield.limit',
     message: `The shield refuses after ${shield.limit} requests in ${shield.periodMs / 1000} s, and ${names(bounding)} may admit ${most}.`,
     hint: `Raise the limit of the shield to at least ${most}, here and in the wrangler configuration.`,

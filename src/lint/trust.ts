@@ -14,7 +14,6 @@ export const takesAll: ListRule = (entry) => {
   if (policies || !covers({ ...condition, ip: network ? undefined : condition.ip }, {})) return []
   const requests = network ? `every request from ${network}` : 'every request'
   return {
-    code: 'list-takes-all',
     path: at,
     message: `${titleOf(entry)} matches everything: ${requests} ${list === 'deny' ? 'is refused' : 'skips every limit'}.`,
     hint: 'Add a condition that selects the requests.',
@@ -27,9 +26,7 @@ const MIN_SECRET = 16 // characters, like the tokens of the decision API
 const chosenIn = ({ header = [], query = [] }: Condition) => [...header, ...query]
 
 const namesIn = (condition: Condition): string =>
-  chosenIn(condition)
-    .map(({ name }) => name)
-    .join(', ')
+  Array.from(chosenIn(condition), ({ name }) => name).join(', ')
 
 /** A preflight has no effect on the origin (CORS protocol of the Fetch standard). */
 const isPreflight = ({ method }: Condition): boolean =>
@@ -38,10 +35,9 @@ const isPreflight = ({ method }: Condition): boolean =>
 const isSecret = ({ values }: ReturnType<typeof chosenIn>[number]) =>
   values?.every((text) => text.length >= MIN_SECRET && !/^\*|\*$/.test(text)) ?? false
 
-/** Reports whether a condition requires a header or a parameter with a secret, which a client cannot know. */
+/** True if a client cannot know a header or a parameter that a condition requires. */
 export const holdsSecret = (condition: Condition): boolean => chosenIn(condition).some(isSecret)
 
-/** Reports whether a condition requires headers or parameters and none of them contains a secret, so that any client can send them. */
 const isGuessable = (condition: Condition): boolean =>
   chosenIn(condition).length > 0 && !holdsSecret(condition)
 
@@ -53,7 +49,6 @@ export const spoofableList: ListRule = (entry) => {
   const { list, condition, at } = entry
   if (list === 'deny' || isBeyondClient(condition) || isPreflight(condition)) return []
   const found = (where: string, verb: string, condition: Condition): Found => ({
-    code: 'spoofable-list',
     path: `${at}${where}.${condition.header ? 'header' : 'query'}`,
     message: `${titleOf(entry)} lets any client that ${verb} ${namesIn(condition)} skip limits.`,
     hint: 'Add a condition on ip, on a verified credential (jwt: true, apiKey: true), or on a header whose value is a secret of at least 16 characters.',
@@ -70,18 +65,15 @@ export const spoofableList: ListRule = (entry) => {
 const CLIENT_BITS = 64
 
 export const ipv6ByAddress: PolicyRule = (policy, at) =>
-  partsOf(policy, at).flatMap(([part, path]): Found | [] =>
-    part.source === 'ip' && part.v6 > CLIENT_BITS
-      ? {
-          code: 'ipv6-by-address',
-          path: `${path}.ip.v6`,
-          message: `"${policy.name}" counts IPv6 by /${part.v6}, and one client can use any number of these networks.`,
-          hint: 'Set v6 to 64 or less.',
-        }
-      : [],
-  )
+  partsOf(policy, at).flatMap(([part, path]) => {
+    if (part.source !== 'ip' || part.v6 <= CLIENT_BITS) return []
+    return {
+      path: `${path}.ip.v6`,
+      message: `"${policy.name}" counts IPv6 by /${part.v6}, and one client can use any number of these networks.`,
+      hint: 'Set v6 to 64 or less.',
+    }
+  })
 
-/** Reports each entry once. */
 export const ipv6Denied: ListRule = (entry) => {
   const { list, condition, at } = entry
   const long = (condition.ip ?? []).filter(
@@ -91,7 +83,6 @@ export const ipv6Denied: ListRule = (entry) => {
   if (list === 'allow' || long.length === 0) return []
   const more = long.length > 1 ? ` and ${long.length - 1} more` : ''
   return {
-    code: 'ipv6-by-address',
     path: `${at}.ip[${condition.ip!.indexOf(long[0]!)}]`,
     message: `${titleOf(entry)} refuses ${long[0]}${more}, and a client can use other addresses in the same /64.`,
     hint: 'Refuse the whole /64.',
@@ -120,24 +111,20 @@ export const spoofableKey: PolicyRule = (policy, at, { config }) => {
     )
   return partsOf(policy, at)
     .filter(([part]) => isChosenByClient(part, config) && !isListed(part))
-    .map(
-      ([part, path]): Found => ({
-        code: 'spoofable-key',
-        path,
-        message: `"${policy.name}" counts by ${labelOf(part)}, which the client chooses: each new value gets a new quota.`,
-        hint:
-          part.source === 'api-key'
-            ? 'List the valid keys (apiKeys.known), or add a policy by ip for the same requests.'
-            : 'Add a policy by ip for the same requests, or count by a claim (jwt:…) or a known api-key. Accept the finding if a proxy in front of the Worker sets the value.',
-      }),
-    )
+    .map(([part, path]) => ({
+      path,
+      message: `"${policy.name}" counts by ${labelOf(part)}, which the client chooses: each new value gets a new quota.`,
+      hint:
+        part.source === 'api-key'
+          ? 'List the valid keys (apiKeys.known), or add a policy by ip for the same requests.'
+          : 'Add a policy by ip for the same requests, or count by a claim (jwt:…) or a known api-key. Accept the finding if a proxy in front of the Worker sets the value.',
+    }))
 }
 
 export const spoofableMatch: PolicyRule = ({ name, match, cost }, at) => {
   const isInvented = (condition: Condition) =>
     isGuessable(condition) && !isBeyondClient(condition) && !isPreflight(condition)
   const found = (condition: Condition, path: string, effect: string): Found => ({
-    code: 'spoofable-match',
     path: `${path}.${condition.header ? 'header' : 'query'}`,
     message: `"${name}" ${effect} a request with ${namesIn(condition)}, which any client can send.`,
     hint: 'To tell clients apart by a credential, write jwt: false (with jwt()) or apiKey: false (with apiKeys.known) in match: only a verified one counts. An app that verifies sessions counts by a key function.',
@@ -179,7 +166,6 @@ export const loginFailsOpen: PolicyRule = (policy, at, { config }) => {
   if (!loginPath || readsOnly || mode !== 'enforce' || onStoreError !== 'allow') return []
   if (alwaysBeside(policy, config).some((other) => other.onStoreError === 'deny')) return []
   return {
-    code: 'login-fails-open',
     path: `${at}.onStoreError`,
     message: `"${name}" protects ${loginPath}, and allows every attempt while Redis is unavailable.`,
     hint: "Set onStoreError to 'deny' (503), or to 'local' (each isolate counts by itself).",

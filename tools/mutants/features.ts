@@ -535,8 +535,8 @@ const lintMutants: Mutant[] = [
   lint('quota')('1000 entries are a large log', 'limit <= LARGE_LOG', 'limit < LARGE_LOG', 'quota'),
   lint('trust')(
     'a /64 is a single address',
-    'part.v6 > CLIENT_BITS',
-    'part.v6 >= CLIENT_BITS',
+    'part.v6 <= CLIENT_BITS',
+    'part.v6 < CLIENT_BITS',
     'trust',
   ),
   lint('trust')('a login that only reads fails open', 'readsOnly || ', '', 'trust'),

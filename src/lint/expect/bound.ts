@@ -142,17 +142,14 @@ const refunding = ({ countOnly, cost }: Policy) =>
 function uncovered(match: Condition, request: Condition): keyof Condition | undefined {
   if (covers(match, request)) return undefined
   const fields = Object.entries(match).filter(([, value]) => value !== undefined)
-  const own = fields.map(([name, value]): [string, Condition] => {
+  const own = fields.map(([name, value]): [keyof Condition, Condition] => {
     // An exclusion that no request meets excludes nothing.
-    if (name !== 'not') return [name, { [name]: value }]
-    return [name, { not: match.not!.filter((one) => !disjoint(request, one)) }]
+    if (name === 'not') return [name, { not: match.not!.filter((one) => !disjoint(request, one)) }]
+    return [name as keyof Condition, { [name]: value }]
   })
-  return own.find(([, condition]) => !covers(condition, request))?.[0] as
-    | keyof Condition
-    | undefined
+  return own.find(([, condition]) => !covers(condition, request))?.[0]
 }
 
-/** The policy with the largest size that a request may have. */
 function largest(policy: Policy, request: Condition): Policy {
   const { plan, limit, burstIsLimit, claim, algorithm } = policy
   const names = plan && algorithm !== 'token-bucket' ? plansIn(plan, request) : undefined

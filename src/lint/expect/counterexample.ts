@@ -19,8 +19,6 @@ import {
 export interface Example {
   sample: SampleRequest
   bounds: Bound[]
-  /** The most requests like this one that may pass; `Infinity` if no policy bounds them. */
-  requests: number
 }
 
 /** @returns undefined if there is no such request, or none is found */
@@ -38,14 +36,11 @@ export function findExample(expectation: Expectation, config: Config): Example |
     ...policies.flatMap(({ key }) => key.flatMap(changesForPart)),
   ]
   let best = judge(plainSample)
-  for (let improved = true; improved && best.score > 0; ) {
-    improved = false
+  for (let before = Number.POSITIVE_INFINITY; best.score > 0 && best.score < before; ) {
+    before = best.score
     for (const change of changes) {
       const found = judge(change(best.example.sample))
-      if (found.score < best.score) {
-        best = found
-        improved = true
-      }
+      if (found.score < best.score) best = found
     }
   }
   return best.score === 0 ? best.example : undefined
@@ -55,7 +50,9 @@ export function findExample(expectation: Expectation, config: Config): Example |
 function compileJudge(expectation: Expectation, config: Config) {
   const { request, atMost } = expectation
   const inScope = compileCondition(request, config)
-  const own = fieldsOf(request).map((one) => compileCondition(one, config))
+  const own = Object.entries(request).map(([name, value]) =>
+    compileCondition({ [name]: value }, config),
+  )
   const matches = ({ condition }: { condition: Condition }) => compileCondition(condition, config)
   const denies = config.deny.map(matches)
   const entries = config.allow.map((entry) => ({ ...entry, mismatch: matches(entry) }))
@@ -66,32 +63,23 @@ function compileJudge(expectation: Expectation, config: Config) {
     const view = viewOf(sample, config)
     const found = bounds.map((bound) => bound(sample, view))
     const refused = found.includes('refused') || denies.some((mismatch) => !mismatch(view))
-    const example = found.filter((one) => one !== 'refused')
-    const binding = example.filter((one) => !one.gap && one.requests <= atMost)
+    const applied = found.filter((one) => one !== 'refused')
+    const binding = applied.filter((one) => !one.gap && one.requests <= atMost)
     const outside =
       inScope(view) === undefined ? 0 : 1 + own.filter((mismatch) => mismatch(view)).length
-    const requests = Math.min(
-      Number.POSITIVE_INFINITY,
-      ...example.flatMap((one) => (one.gap ? [] : [one.requests])),
-    )
     return {
       score: binding.length + (refused ? far : 0) + outside * far,
-      example: { sample, bounds: example, requests },
+      example: { sample, bounds: applied },
     }
   }
 }
-
-const fieldsOf = (condition: Condition): Condition[] =>
-  Object.entries(condition).map(([name, value]) => ({ [name]: value }))
-
-type AllowedEntry = Config['allow'][number] & { mismatch: ReturnType<typeof compileCondition> }
 
 /** What a policy does to one request: its bound, or `'refused'` for a request without the key. */
 function compileBound(
   policy: Policy,
   expectation: Expectation,
   config: Config,
-  allow: AllowedEntry[],
+  allow: (Config['allow'][number] & { mismatch: ReturnType<typeof compileCondition> })[],
 ) {
   const { match, key, onMissingKey, cost, mode, name } = policy
   // A sample has no body, which stands for another body than that of a condition.
@@ -111,10 +99,8 @@ function compileBound(
     if (missing && onMissingKey === 'refuse' && mode === 'enforce') return 'refused'
     const used = missing && typeof onMissingKey === 'object' ? onMissingKey.key : key
     const [prices, isDecided] = reached(rules, view)
-    const least = Math.max(
-      ...prices.map((rule) => rule.cost),
-      ...(isDecided ? [] : [ownCost(cost)]),
-    )
+    const own = isDecided ? [] : [ownCost(cost)]
+    const least = Math.max(...prices.map((rule) => rule.cost), ...own)
     return boundBy(policy, expectation, [used], least)
   }
 }

@@ -36,7 +36,6 @@ function checkOne(expectation: Expectation, at: string, config: Config): Checked
   if (single.requests <= atMost) return { held: { at, expectation, ...single } }
   const finding = (message: string, hint: string): CheckedExpectation => ({
     found: {
-      code: 'expectation-fails',
       path: at,
       message: `${titleOf(expectation)}: expected at most ${atMost} in ${spanText(inMs)}, and ${message}.`,
       hint,

@@ -67,9 +67,14 @@ export function hasPart(sample: SampleRequest, part: KeyPart): boolean {
 
 type SampleChange = (sample: SampleRequest) => SampleRequest
 
-const withField =
-  (field: Partial<SampleRequest>): SampleChange =>
-  (sample) => ({ ...sample, ...field })
+/** Changes to each of the values of some fields. */
+const changesTo = (values: { [Field in keyof SampleRequest]?: SampleRequest[Field][] }) =>
+  Object.entries(values).flatMap(([field, all]) =>
+    all.map(
+      (value): SampleChange =>
+        (sample) => ({ ...sample, [field]: value }),
+    ),
+  )
 
 const withNamed =
   (field: 'header' | 'query', name: string, value: string | undefined): SampleChange =>
@@ -102,23 +107,22 @@ export function changesFor(condition: Condition): SampleChange[] {
   const bots = Array.isArray(verifiedBot) ? verifiedBot : ['Other']
   const { atLeast = 1, below = 100 } = botScore ?? {}
   return [
-    ...method.filter(isSendable).map((one) => withField({ method: one })),
-    ...host.map((one) => withField({ host: one.replace(/^\*/, 'www') })),
-    ...path.map((one) => withField({ path: pathOf(one) })),
-    ...country.map((one) => withField({ country: one })),
-    ...asn.map((one) => withField({ asn: one })),
-    ...ip
-      .flatMap((one) => networkRange(one)!)
-      .map((address) => withField({ ip: formatAddress(address) })),
-    ...ja4.map((one) => withField({ ja4: plain(one) })),
+    ...changesTo({
+      method: method.filter(isSendable),
+      host: host.map((one) => one.replace(/^\*/, 'www')),
+      path: path.map(pathOf),
+      ...{ country, asn },
+      ip: ip.flatMap((one) => networkRange(one)!).map(formatAddress),
+      ja4: ja4.map(plain),
+    }),
     ...named('header', header),
     ...named('query', query),
-    ...(verifiedBot === undefined ? [] : ['', ...bots].map((bot) => withField({ bot }))),
-    ...(botScore
-      ? [atLeast, atLeast - 1, below - 1, below].map((score) =>
-          withField({ score: score > 0 && score < 100 ? score : undefined }),
-        )
-      : []),
+    ...changesTo({
+      bot: verifiedBot === undefined ? [] : ['', ...bots],
+      score: (botScore ? [atLeast, atLeast - 1, below - 1, below] : []).map((score) =>
+        score > 0 && score < 100 ? score : undefined,
+      ),
+    }),
     ...(jwt === undefined ? [] : changesForLabel('jwt')),
     ...(apiKey === undefined ? [] : changesForLabel('api-key')),
     ...not.flatMap(changesFor),
@@ -140,15 +144,15 @@ const changesForLabel = (label: string): SampleChange[] => [
 ]
 
 /** Requests that no condition names. */
-export const usualChanges: SampleChange[] = [
-  ...['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'].map((method) => withField({ method })),
-  ...['/', '/any'].map((path) => withField({ path })),
-  ...['203.0.113.7', '2001:db8::7'].map((ip) => withField({ ip })),
-  withField({ host: 'www.example.com' }),
-  ...[undefined, 'US', 'NZ'].map((country) => withField({ country })),
-  ...[undefined, 64_496, 65_551].map((asn) => withField({ asn })),
-  ...['ja4', 'score', 'bot'].map((name) => withField({ [name]: undefined })),
-]
+export const usualChanges: SampleChange[] = changesTo({
+  method: ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'],
+  path: ['/', '/any'],
+  ip: ['203.0.113.7', '2001:db8::7'],
+  host: ['www.example.com'],
+  country: [undefined, 'US', 'NZ'],
+  asn: [undefined, 64_496, 65_551],
+  ...{ ja4: [undefined], score: [undefined], bot: [undefined] },
+})
 
 /** A sample in words: `POST /login with X-Plan: free, from 10.0.0.1`. */
 export function describe(sample: SampleRequest, names: readonly string[]): string {

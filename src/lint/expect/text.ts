@@ -19,8 +19,6 @@ export function titleOf({ request, per }: Pick<Expectation, 'request' | 'per'>):
   return `${what}${where} by ${per.map(labelOf).join(' + ')}`
 }
 
-const partText = (gap: Extract<Gap, { part: unknown }>) => labelOf(gap.part)
-
 /** Why a policy does not bound a request, as the end of a sentence that begins with its name. */
 export function gapText(gap: Gap): string {
   switch (gap.why) {
@@ -39,9 +37,9 @@ export function gapText(gap: Gap): string {
     case 'allow':
       return `is skipped by ${gap.entry.startsWith('allow[') ? gap.entry : `allow "${gap.entry}"`}`
     case 'skip':
-      return `skips a request without ${partText(gap)} (onMissingKey)`
+      return `skips a request without ${labelOf(gap.part)} (onMissingKey)`
     case 'key':
-      return `counts by ${partText(gap)}, and each value gets a quota of its own`
+      return `counts by ${labelOf(gap.part)}, and each value gets a quota of its own`
   }
 }
 
