@@ -432,6 +432,11 @@ export const matchMutants: Mutant[] = [
     'later[0]!',
     'calendar',
   ),
-  calendar('returns a period after its end', 'now >= period[1]', 'now > period[1]', 'calendar'),
-  calendar('returns a period before its start', 'now < period[0] || ', '', 'calendar'),
+  calendar(
+    'returns a period after its end',
+    'now >= this.#period[1]',
+    'now > this.#period[1]',
+    'calendar',
+  ),
+  calendar('returns a period before its start', 'now < this.#period[0] || ', '', 'calendar'),
 ]

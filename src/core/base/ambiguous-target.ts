@@ -5,9 +5,9 @@ const DOT_SEGMENT = /[/\\](\.|%2e){1,2}(?=[/\\]|$)|\\/i
 const DROPPED = /[\x00-\x20\x7f#]/
 
 /**
- * Reports whether `Request` reads a request target or URL otherwise than the router of an origin may. `Request` resolves the segments `.`
- * and `..`, also encoded (URL standard, 4.4), reads `\` as `/`, and drops control characters and what follows a `#`. So a policy could
- * apply to another path than the one that is served. Browsers and HTTP clients resolve all of them before they send a request.
+ * Reports whether `Request` reads a target otherwise than the router of an origin may, so that a policy could apply to another path than the
+ * one that is served: it resolves `.` and `..`, also encoded (URL standard, 4.4), reads `\` as `/`, and drops control characters and what
+ * follows a `#`. Browsers and HTTP clients do this before they send a request.
  * @param target a path, or an absolute URL, with or without a query
  */
 export const isAmbiguous = (target: string): boolean =>

@@ -62,10 +62,8 @@ export function foundIn(value: string | undefined): Pick<ConfigProblem, 'got' | 
     return { got: 'a value in quotes', hint: 'Remove the quotes: docker --env-file keeps them.' }
   const scheme = /^[a-z]{1,8}:\/\//i.exec(value)?.[0] ?? 'no scheme'
   const got = `a value that begins with ${scheme}`
-  return /^rediss?:/i.test(scheme)
-    ? {
-        got,
-        hint: 'On Node, Bun and Deno name it REDIS_URL. For a Worker let npx sluice bridge --redis URL serve it over HTTP.',
-      }
-    : { got }
+  if (!/^rediss?:/i.test(scheme)) return { got }
+  const hint =
+    'On Node, Bun and Deno name it REDIS_URL. For a Worker let npx sluice bridge --redis URL serve it over HTTP.'
+  return { got, hint }
 }

@@ -21,34 +21,27 @@ export function isTimeZone(name: unknown): name is string {
 export class Calendar {
   declare readonly unit: CalendarUnit
   declare readonly timeZone: string
-  #periodAt: ((now: number) => Period) | undefined
+  #dateOf: ((instant: number) => number) | undefined
+  #period: Period = [0, 0, 0]
 
   constructor(unit: CalendarUnit, timeZone: string) {
     this.unit = unit
     this.timeZone = timeZone
   }
 
-  /** The period of an instant, ms since the epoch. */
+  /** The period of an instant, ms since the epoch. Keeps the last one, because finding one takes about a hundred date formattings. */
   periodAt(now: number): Period {
-    this.#periodAt ??= calendar(this.unit, this.timeZone)
-    return this.#periodAt(now)
-  }
-}
-
-/** Returns a function that finds the period of an instant. The function caches the last period, because finding one takes about a hundred date formattings. */
-export function calendar(unit: CalendarUnit, timeZone: string): (now: number) => Period {
-  const dateOf = localDate(timeZone)
-  let period: Period = [0, 0, 0]
-  return (now) => {
-    if (now < period[0] || now >= period[1]) {
-      const first = firstDate(unit, dateOf(now))
+    if (now < this.#period[0] || now >= this.#period[1]) {
+      this.#dateOf ??= localDate(this.timeZone)
+      const dateOf = this.#dateOf
+      const first = firstDate(this.unit, dateOf(now))
       const [start, end, ...later] = [0, 1, 2, 3].map((ahead) =>
-        firstInstant(dateOf, addUnits(unit, first, ahead)),
+        firstInstant(dateOf, addUnits(this.unit, first, ahead)),
       ) as [number, number, number, number]
       // A zone that moved across the date line skipped a day: the period of that day is empty.
-      period = [start, end, later.find((instant) => instant > end)!]
+      this.#period = [start, end, later.find((instant) => instant > end)!]
     }
-    return period
+    return this.#period
   }
 }
 

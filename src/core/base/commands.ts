@@ -4,10 +4,9 @@ import type { StoreError } from './errors.ts'
 /** How long a call may run after its deadline, so that its late reply can be used, ms. */
 export const LATE_MS = 5_000
 
-/** A command of Redis: its name and its arguments. */
+/** The name of a command of Redis, and its arguments. */
 export type Command = readonly (string | number)[]
 
-/** The answer of Redis to one command: a result or an error text. */
 export type CommandAnswer = { result: unknown } | { error: string }
 
 /**
@@ -29,7 +28,7 @@ export type ClientVariables = Record<string, unknown> & {
   UPSTASH_REDIS_REST_TOKEN?: string | undefined
 }
 
-/** The result of `upstash()`, `redis()` and `durableObjects()`. */
+/** The result of `upstash()`, `redis()` and `durableObjects()`: sends commands, or counts by itself. */
 export interface StoreClient {
   /**
    * Creates the sender for a database.
@@ -61,7 +60,6 @@ export interface OwnStore<Store = unknown> {
   spread(store: Store, onRefund: (subjects: string[], error?: StoreError) => void): Store
 }
 
-/** The settings of a configuration that depend on the store. */
 interface SettingsOfStore {
   use?: readonly { name: string }[]
   clock?: string | undefined

@@ -6,8 +6,8 @@ export type Download =
   | { code: 'bad-status' | 'too-large' | 'timeout' | 'unreachable'; message: string }
 
 /**
- * Downloads a text of at most `maxBytes`, measured after decompression. Does not follow redirects, because only the server in the
- * configuration is trusted, and header fields may be secrets. Never throws.
+ * Downloads a text of at most `maxBytes`, measured after decompression. Follows no redirect: only the server in the configuration is
+ * trusted, and header fields may be secrets. Never throws.
  * @param only the only status of an answer. Defaults to any 2xx
  */
 export async function download(

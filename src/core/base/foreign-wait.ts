@@ -75,10 +75,7 @@ function waitIn(text: string, name: string, now: number, units = {}): number | u
   return whole
 }
 
-/**
- * A number from 1e9 on is a time since the epoch: as a wait it would be 11 days of ms, or 31 years of s. Its size tells s, ms, µs and ns apart for
- * all times between 2001 and 5138.
- */
+/** A number from 1e9 on is a time since the epoch. Its size tells s, ms, µs and ns apart for all times between 2001 and 5138. */
 function numberWait(number: number, unitMs: number, now: number): number {
   if (number < 1e9) return number * unitMs
   let seconds = number
@@ -86,10 +83,7 @@ function numberWait(number: number, unitMs: number, now: number): number {
   return seconds * 1000 - now
 }
 
-/**
- * The time of a date in the three forms of RFC 9110, 5.6.7, or `NaN`. `Date.parse` reads many other texts, and days that do not exist, so the date
- * must come out as it was.
- */
+/** The time of a date in the three forms of RFC 9110, 5.6.7, or `NaN`. `Date.parse` reads other texts too, so the date must come out as it was. */
 function httpDate(text: string): number {
   const normal = text
     // RFC 850. A date of another century has another day of the week, so it is none.

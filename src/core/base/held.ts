@@ -1,5 +1,2 @@
-/**
- * For how long a call waits for its turn if it does not say so, ms. Proxies and clients give a decision one second, and let the request pass
- * then. The rest of the second is for the calls of the store and the network.
- */
+/** For how long a call waits for its turn by default, ms: proxies and clients give a decision one second, of which the calls need the rest. */
 export const HELD_MS = 500

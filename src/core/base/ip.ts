@@ -14,10 +14,7 @@ const MAPPED = /^0{20}f{4}/
  */
 const ENDS_WITH_V4 = /^(0{24}(?!00)|0{16}f{4}0000|0064ff9b(0{16}|0001.{4}0{8}))/
 
-/**
- * Finds the IPv4 address of a client in its IPv6 address. A host in a network of ISATAP chooses its address freely, and a prefix of NAT64
- * that an operator has chosen is not known, so these have none.
- */
+/** The IPv4 address of a client in its IPv6 address. A host chooses that of ISATAP freely, and a NAT64 prefix of an operator is not known. */
 function embedded(address: Address, hex: string): number[] | undefined {
   if (ENDS_WITH_V4.test(hex)) return address.slice(12)
   if (hex.startsWith('2002')) return address.slice(2, 6) // 6to4 (RFC 3056): the router of a site
@@ -40,10 +37,7 @@ function parseV4(text: string): Address | undefined {
   return bits < 0 ? undefined : [24, 16, 8, 0].map((shift) => (bits >>> shift) & 255)
 }
 
-/**
- * Reads four decimal numbers between two positions as a number of 32 bits. Leading zeros are an error, because some parsers read them as
- * octal. Returns -1 if the text is not an IPv4 address.
- */
+/** Four decimal numbers between two positions as 32 bits, or -1. Leading zeros are an error, because some parsers read them as octal. */
 export function readV4(text: string, from = 0, end = text.length): number {
   let bits = 0
   let byte = -1
@@ -90,10 +84,7 @@ export const formatAddress = (address: Address): string =>
     ? address.join('.')
     : new URL(`http://[${groupsOf(address).join(':')}]`).hostname.slice(1, -1)
 
-/**
- * The network of an address, with a prefix of `v4` bits for IPv4 and `v6` bits for IPv6. The `/32` of a whole IPv4 address is left
- * out.
- */
+/** The network of an address, with a prefix of `v4` or `v6` bits. The `/32` of a whole IPv4 address is left out. */
 export function network(address: Address, v4: number, v6: number): string {
   const bits = address.length === 4 ? v4 : v6
   const first = formatAddress(address.map((byte, index) => byte & mask(bits, index)))
@@ -122,7 +113,7 @@ export function networkRange(text: string): Range | undefined {
   return [first, first.map((byte, index) => byte | (0xff & ~mask(bits, index)))]
 }
 
-/** Compiles a list of networks into a test of whether an address is in one of them. The test is a binary search. */
+/** Compiles a list of networks into a test of whether an address is in one of them: a binary search. */
 export function inNetworks(networks: string[]): (address: Address) => boolean {
   const ranges = mergedRanges(networks)
   const isIn = (address: Address) => {

@@ -1,7 +1,6 @@
 /**
- * Finds what servers read in different ways in a valid JSON text: of two members with one name, some parsers use the first and some the last
- * (RFC 8259, 4). Scans each character once; a regular expression could take quadratic time.
- * @returns what the text has, or `undefined`
+ * What servers read in different ways in a valid JSON text, if anything: of two members with one name, some parsers use the first and some
+ * the last (RFC 8259, 4). Scans each character once; a regular expression could take quadratic time.
  */
 export function jsonFlaw(text: string, maxLevels: number): string | undefined {
   /** The names in each open object, and `undefined` for each open list. */

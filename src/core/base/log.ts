@@ -5,8 +5,8 @@ const INTERVAL_MS = 10_000
 export type Log = (event: string, code: string, message: string) => void
 
 /**
- * Creates a logger that writes JSON lines. It writes at most one line in ten seconds for the same event and code, so that an
- * outage does not flood the log; the next line counts the lines left out in `suppressed`. Never pass keys, tokens or scripts.
+ * Creates a logger that writes JSON lines: for one event and code at most one in ten seconds, so that an outage does not flood the log. The
+ * next line counts those left out in `suppressed`. Never pass keys, tokens or scripts.
  */
 export function createLog(): Log {
   const last = new Map<string, { at: number; suppressed: number }>()

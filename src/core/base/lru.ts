@@ -1,4 +1,4 @@
-export interface LruOptions<T> {
+interface LruOptions<T> {
   /** Upper bound of the sum of all sizes. */
   maxSize: number
   /** The size of an entry. Defaults to 1, which bounds the number of entries. */
@@ -6,9 +6,8 @@ export interface LruOptions<T> {
   onEvict?: (value: T) => void
 }
 
-/** A map of bounded size that evicts the least recently used entries. */
+/** A map of bounded size that evicts the least recently used entries. A map keeps the order of its keys, so the oldest is the first. */
 export class LruCache<T> {
-  /** The least recently used entry first: a map keeps the order in which its keys were added. */
   readonly #entries = new Map<string, T>()
   readonly #options: Required<LruOptions<T>>
   #size = 0

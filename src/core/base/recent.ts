@@ -1,7 +1,4 @@
-/**
- * A map of bounded size that keeps what was used recently. It has two generations: if the young one is full, it becomes the old one, whose
- * entries are dropped. A hit costs one lookup.
- */
+/** A bounded map of what was used recently. If the young generation is full, it replaces the old one. A hit costs one lookup. */
 export class Recent<T> {
   #young = new Map<string, T>()
   #old = new Map<string, T>()

@@ -1,5 +1,3 @@
-/** Bounds of units, and shares of them. */
-
 /** The most units of a request, and of a limit that is not a fixed window. */
 export const MAX_UNITS = 2 ** 51
 
@@ -53,6 +51,5 @@ interface Keyed {
 export const keysOf = ({ algorithm, penalty, overrides }: Keyed): number =>
   hasOwnKey(algorithm) && (penalty || overrides) ? 2 : 1
 
-/** The keys in Redis that the policies need, if each has one quota. */
 export const keysOfAll = (policies: readonly (Keyed | undefined)[]): number =>
   policies.reduce((sum, policy) => sum + keysOf(policy ?? {}), 0)

@@ -17,7 +17,7 @@ function variablesOfProcess(): object {
 }
 
 /**
- * The variables and bindings for a request: those that the runtime hands over, and outside of Workers also those of the process.
+ * The variables and bindings for a request; outside of Workers also those of the process.
  * @param given the environment of a Worker, or the object that a server adapter hands over in its place
  */
 export function variablesFor(given?: object): Record<string, unknown> {

@@ -9,14 +9,11 @@ export type Waiter<Item, Answer> = Item & {
 }
 
 /**
- * A queue of requests that wait for an answer from another request. On Workers a request must not await a promise of another request:
- * this fails under load. So each request has its own promise and timer, and other requests only pass plain values.
+ * Requests that wait for an answer from another request. On Workers a request must not await a promise of another request: this fails under
+ * load. So each has its own promise and timer, and other requests only pass plain values.
  */
 export class WaitQueue<Item, Answer> extends Set<Waiter<Item, Answer>> {
-  /**
-   * @param waitMs longest wait, after which the item leaves the queue without an answer. The timer also keeps the runtime from
-   * cancelling the request as hung.
-   */
+  /** @param waitMs longest wait, after which the item leaves without an answer. Its timer keeps the runtime from cancelling the request. */
   join(item: Item, waitMs: number): Waiter<Item, Answer> {
     const { promise, resolve } = withResolvers<Answer | undefined>()
     const timer = setTimeout(() => {

@@ -1,8 +1,6 @@
 /**
- * `Promise.withResolvers`, also on Node 20, which does not have it.
- *
- * If another request settles a promise, workerd continues in the request that created the promise. It does not know that request if V8's
- * optimizing compiler has inlined `new Promise`: then the response fails. It never inlines `Promise.withResolvers`.
+ * `Promise.withResolvers`, also on Node 20. If another request settles a promise, workerd continues in the request that created it, and does
+ * not know that one if V8 has inlined `new Promise`: then the response fails. V8 never inlines `Promise.withResolvers`.
  */
 export function withResolvers<Value>(): Resolvers<Value> {
   const { withResolvers: builtIn } = Promise as { withResolvers?: () => Resolvers<Value> }

@@ -16,7 +16,6 @@ const LONG_HOLD_MS: Partial<Record<StoreErrorCode, number>> = {
 }
 
 export interface BreakerOptions {
-  /** ms since the epoch */
   clock?: () => number
   onOpen?: (code: StoreErrorCode) => void
   onClose?: (openMs: number) => void
@@ -41,12 +40,9 @@ export interface BegunCall {
 }
 
 /**
- * Creates a circuit breaker. Five consecutive failures open the circuit: every decision fails at once with `circuit-open`. After one
- * second, one trial call at a time goes to the store. An answer in time closes the circuit. Each isolate has its own breaker.
- *
- * A call counts as a failure if it has no reply at its deadline. The call still runs, and a late reply lets calls go to the store again:
- * the next one in time closes the circuit. A timeout does not count if its timer fired late: then the isolate is busy, and the store may
- * be healthy.
+ * Creates the breaker of an isolate. Five consecutive failures open the circuit: every decision fails at once with `circuit-open`. After one
+ * second, one trial call at a time goes to the store. An answer in time closes the circuit. A call without a reply at its deadline has
+ * failed, unless its timer fired late: then the isolate is busy. It still runs, and a late reply lets calls go to the store again.
  */
 export function createBreaker({ clock = systemClock, onOpen, onClose }: BreakerOptions) {
   let failures = 0

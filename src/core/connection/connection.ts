@@ -45,7 +45,7 @@ interface Entry {
   answer: (results: StoreResult[]) => void
 }
 
-/** Entries that wait for their common call, with the sums of their sizes. The request of the first entry sends the call. */
+/** Entries that wait for their common call, which the request of the first one sends, with the sums of their sizes. */
 interface Batch extends Pick<Entry, 'limits' | 'length'> {
   entries: Entry[]
   /** When any request may send the batch, ms since the epoch. */
@@ -57,11 +57,9 @@ interface Batch extends Pick<Entry, 'limits' | 'length'> {
  * has no reply yet. Then it opens a batch, which leaves at the end of the millisecond; with no other list, at the end of the next one,
  * because the second list saves the most. The lists of one `decideEach` stay together.
  *
- * The request that opens a batch sends it, under `waitUntil`: its own client may disconnect. So only calls with `waitUntil` join a
- * batch. Each other request of the batch only has its own promise, because on Workers a request must not await a promise of another
- * request, and a timer: if the runtime has killed the first request, another one sends the batch.
- *
- * The caller must bound its wait by a timer of its own (deadline.ts).
+ * The request that opens a batch sends it, under `waitUntil`, because its own client may disconnect: only calls with `waitUntil` join a
+ * batch. The others have a promise of their own, since on Workers a request must not await a promise of another one, and a timer (that of
+ * deadline.ts, which bounds their wait): if the runtime has killed the first request, another one sends the batch.
  */
 export function connect(
   store: Store,
@@ -74,7 +72,7 @@ export function connect(
   /** The latest call, and when it has left, ms since the epoch. */
   let latest: { call: BegunCall | undefined; leftAt: number } | undefined
 
-  /** Begins a call for which later lists of its millisecond wait. @returns `undefined` if the circuit is open */
+  /** Begins a call for which later lists of its millisecond wait. */
   function begin(lists: StoreRequest[][], options: StoreOptions, now: number) {
     const call = breaker.begin(lists, options, now)
     latest = { call, leftAt: now }
@@ -139,7 +137,7 @@ export function connect(
     }
   }
 
-  /** Begins a call if lists have none to share; otherwise they join a batch, and get its results. */
+  /** Begins a call if lists have none to share; otherwise they join a batch, and get its results. With an open circuit they get errors. */
   function beginOrJoin(
     lists: StoreRequest[][],
     options: StoreOptions,
@@ -172,7 +170,6 @@ export function connect(
   return { health: breaker.health, ...both }
 }
 
-/** Passes each call on to all entries. `undefined` if no entry needs it. */
 function listenersOf(entries: Entry[]): StoreOptions['onCall'] {
   if (!entries.some(({ onCall }) => onCall)) return undefined
   return (call) => {

@@ -6,7 +6,6 @@ import { DEADLINE_MS, LATE_MS, type Store, type StoreResult, storeBy } from './s
 /** Extra time for a request to receive the late reply, ms: another request may have sent the call and must pass the reply on. */
 const MARGIN_MS = 1_000
 
-/** No answer within the deadline. */
 export class Timeout extends StoreError {
   /** Resolves with the reply that arrives after the deadline, or with the error that ends the call. */
   readonly late: Promise<StoreResult>
@@ -18,17 +17,14 @@ export class Timeout extends StoreError {
 }
 
 /**
- * The wait of one caller. It owns the only timer of the request.
- *
- * A busy isolate runs overdue timers before it reads replies that have already arrived. A timer that fires late therefore waits once
- * more: as long as its delay, at most as long as the deadline.
+ * The wait of one caller, with the only timer of the request. A busy isolate runs overdue timers before it reads replies that have already
+ * arrived, so a timer that fires late waits once more: as long as its delay, at most as long as the deadline.
  */
 function createWait(waitMs: number, clock: () => number) {
   const startedAt = clock()
   /** When the timer is due, ms since the start: at the deadline, or before it for a task. */
   let dueMs = waitMs
   let task: (() => void) | undefined
-  /** Set while the caller waits. */
   let timer: ReturnType<typeof setTimeout> | undefined
   let end = () => {}
 
@@ -73,11 +69,7 @@ function createWait(waitMs: number, clock: () => number) {
   }
 }
 
-/**
- * A store that answers within the caller's deadline. Defaults to 300 ms.
- *
- * After the deadline the call runs for up to five more seconds. The error is a `Timeout`, with the late reply.
- */
+/** A store that answers within the caller's deadline. The call runs for up to `LATE_MS` more: the error is a `Timeout` with its late reply. */
 export const withDeadline = (store: Store, clock: () => number = systemClock): Store =>
   storeBy((lists, options) => {
     const { deadlineMs = DEADLINE_MS, waitUntil } = options

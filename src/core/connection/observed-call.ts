@@ -8,11 +8,7 @@ export type ScriptAnswer = string | StoreError
 
 export interface CallInFlight {
   call: StoreCall
-  /**
-   * Ends the call.
-   * @param replies those of each call of the script
-   * @param bill the number of billed commands, or from what it follows
-   */
+  /** Ends the call with the replies of each call of the script, and the number of billed commands, or from what it follows. */
   end: (replies: StoreResult[], bill: number | Bill) => void
 }
 
@@ -25,9 +21,6 @@ export interface Bill {
 
 /** Hears of each HTTP request to the store. Its methods never throw. */
 export interface CallObserver {
-  /**
-   * @param sent what the request sends, by calls of the script; empty for other commands
-   * @param isOperators true for other commands that an operator has asked for
-   */
+  /** @param sent what it sends, by calls of the script; empty for other commands, of which `isOperators` are those of an operator */
   begin: (sent: Pack[], isOperators?: boolean) => CallInFlight
 }

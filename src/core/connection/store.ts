@@ -1,7 +1,4 @@
-/**
- * The interface of a store. A store decides requests: it charges limits, refunds units, and reports how limits stand.
- * Every layer (Upstash, breaker, batching, leases, deadline, cluster, local) implements this interface, so layers can be stacked.
- */
+/** The interface of a store, which decides requests: it charges limits, refunds units, and reports how limits stand. Each layer is a store. */
 import type { Period } from '../base/calendar.ts'
 import type { Fallback, PolicyMode, QuotaState } from '../base/decision.ts'
 import { StoreError, type StoreErrorCode } from '../base/errors.ts'
@@ -66,10 +63,7 @@ export interface Override {
   scalesBurst: boolean
 }
 
-/**
- * Bans a subject for `banMs` after `after` refusals within `withinMs`. Each further ban is twice as long, up to `maxMs`.
- * All numbers are ≥ 1.
- */
+/** Bans a subject for `banMs` after `after` refusals within `withinMs`. Each further ban is twice as long, up to `maxMs`. All are ≥ 1. */
 export interface Penalty {
   /** Identifies the count of refusals in the record. The script stores the ban under this tag with the suffix `-ban`. */
   tag: string
@@ -84,10 +78,7 @@ export interface Penalty {
 interface Ordinary {
   mode: /** Charges all limits if all of them admit their cost; otherwise charges none. */
     | 'take'
-    /**
-     * Charges only if the take before it was admitted. Looks at the nearest earlier request that is not a `follow`: if that is an
-     * admitted take, or if there is none, acts as a take; otherwise as a peek.
-     */
+    /** Acts as a take if the nearest earlier request that is no `follow` is an admitted take, or there is none; otherwise as a peek. */
     | 'follow'
     /** Reads the states. Never writes. */
     | 'peek'
@@ -105,8 +96,8 @@ interface Ordinary {
 }
 
 /**
- * The place of a request in the lines of its limits. It is no charge: it only keeps the units of earlier requests free for them. A `take`
- * that only these limits refuse gets its ticket if `retryAfterMs` of each is at most `leftMs`; any other `take` gives it back.
+ * The place of a request in the lines of its limits. It is no charge: it keeps the units of earlier requests free for them. A `take` that only
+ * these limits refuse gets its ticket if `retryAfterMs` of each is at most `leftMs`; any other `take` gives it back.
  */
 export interface Ticket {
   /** `[A-Za-z0-9]{1,32}` */
@@ -124,8 +115,8 @@ export interface Correction {
   mode: /** Refunds units, at most up to a full quota, and releases slots. */
     | 'refund'
     /**
-     * Charges units that were already used, even if they do not fit: the count may exceed the limit. At most 10,000 entries in a log,
-     * 2^53 - 1 in a fixed window, and 2^53 / 3 for the count of a sliding window times the window; units beyond are not charged. Not for `concurrency` and `distinct`.
+     * Charges units that were already used, even beyond the limit: at most 10,000 entries in a log, 2^53 - 1 in a fixed window, and 2^53 / 3
+     * for the count of a sliding window times the window. Units beyond are not charged. Not for `concurrency` and `distinct`.
      */
     | 'debt'
   limits: Limit[]
@@ -188,10 +179,7 @@ export type StoreResult = StoreReply | StoreError
 export interface Idempotency {
   /** Names the call. Shares the key space of the subjects, so no subject may have the same name. */
   key: string
-  /**
-   * A hash of the call's content with the terms of its limits, `[A-Za-z0-9_-]{1,64}`. The same key with another fingerprint is an
-   * `idempotency-conflict`.
-   */
+  /** A hash of the call's content and its terms, `[A-Za-z0-9_-]{1,64}`. The same key with another one is an `idempotency-conflict`. */
   fingerprint: string
   /** How long the store keeps the reply, ms ≥ 1. */
   forMs: number
@@ -209,11 +197,10 @@ export interface Deadline {
   at(ms: number, task: () => void): void
 }
 
-/** One HTTP request to the store. */
+/** One HTTP request to the store. Its numbers change until it ends. */
 export interface StoreCall {
-  /** The duration. 0 until the call ends. */
+  /** 0 until the call ends. */
   ms: number
-  /** The error of a failed call. Absent until the call ends. */
   code?: StoreErrorCode
   /** The commands that Upstash bills. 0 until the call ends, and for a call without an answer. */
   billedCommands: number
@@ -231,7 +218,7 @@ export interface StoreOptions {
   waitUntil?: ((promise: Promise<unknown>) => void) | undefined
   /** The wait of the caller. Absent if several callers share the call. */
   deadline?: Deadline | undefined
-  /** Called for each HTTP request that is sent for this caller. Its numbers change until the request ends. */
+  /** Called for each HTTP request that is sent for this caller. */
   onCall?: ((call: StoreCall) => void) | undefined
   /** Lets `onStoreError` of the policies answer if the database does not. Defaults to an error. */
   fallback?: boolean | undefined
@@ -245,9 +232,8 @@ export interface Store {
   /** @throws {StoreError} if the store does not answer */
   decide(requests: StoreRequest[], options?: StoreOptions): Promise<StoreReply>
   /**
-   * Decides many lists in order, in one round trip, each as `decide` would. No list may be empty. Never rejects: each list gets its
-   * reply or its error. With an idempotency key the store keeps the replies of each script call separately, so a conflict in one call
-   * may leave the lists of other calls decided.
+   * Decides many lists in order, in one round trip, each as `decide` would. No list may be empty. Never rejects: each list gets its reply or
+   * its error. With an idempotency key, a conflict in one call of the script may leave the lists of other calls decided.
    */
   decideEach(lists: StoreRequest[][], options: StoreOptions): Promise<StoreResult[]>
 }

@@ -15,7 +15,7 @@ export function conclude(pending: Pending, reply: StoreReply): Outcome {
   if (slot && allowed) decision.slot = slot
   if ((settles || settlesAll) && allowed && mode === 'take') {
     const charges = chargesOf(limits, states, reply.decidedAt, settlesAll)
-    if (charges) outcome.charges = charges
+    if (charges.size > 0) outcome.charges = charges
   }
   if (reply.replayed) outcome.replayed = true
   if (decision.fallback) {
@@ -31,15 +31,12 @@ function chargesOf(
   states: StoreState[],
   decidedAt: number,
   isEach = false,
-): Charges | undefined {
-  let charges: Charges | undefined
-  for (let index = 0; index < limits.length; index += 1) {
-    const limit = limits[index]!
-    const charge =
-      isEach || (limit.cost > 0 && limit.policy.settles)
-        ? chargeOf(states[index]!, decidedAt)
-        : undefined
-    if (charge) charges = (charges ?? new Map()).set(limit, charge)
+): Charges {
+  const charges: Charges = new Map()
+  for (const [index, limit] of limits.entries()) {
+    if (!isEach && (limit.cost === 0 || !limit.policy.settles)) continue
+    const charge = chargeOf(states[index]!, decidedAt)
+    if (charge) charges.set(limit, charge)
   }
   return charges
 }
@@ -76,8 +73,8 @@ export function outcomeOf(matches: Match[], states: StoreState[], decidedAt: num
 }
 
 /**
- * The outcome if `onStoreError` has answered for some or all limits. It counts only if the other limits admit the request. There is no
- * `decidedAt`: a client could use it for a refund, but not all limits were charged.
+ * The outcome if `onStoreError` has answered for limits: it counts only if the others admit the request. Without `decidedAt`, which a client
+ * could use for a refund: not all limits were charged.
  */
 function answeredInPart(matches: Match[], states: StoreState[], at: number): Outcome {
   const isKnown = (_: unknown, index: number) => isAnswered(states[index]!)

@@ -13,17 +13,15 @@ import type { Config } from '../config/parse.ts'
 import type { UpstashDatabase } from '../connection/upstash/upstash.ts'
 
 /** A variable of the database that the environment does not have, or has with a wrong value. */
-export interface MissingPart {
+interface MissingPart {
   /** The variable to set. Absent if the database does not come from a variable. */
   variable?: string
   /** What to do. Contains names of variables, never their values. */
   detail: string
 }
 
-/** There is no database. */
 export class NotConfigured extends ConfigError {}
 
-/** The variables of the database that the environment does not have, or has with a wrong value. */
 export const missingParts = (config: Config, env: Bindings): MissingPart[] =>
   problemsIn(config, env, config.store?.own ? {} : databaseIn(config, env)).map(
     ({ path, expected, hint }) => ({
@@ -78,8 +76,8 @@ function problemsIn(
 }
 
 /**
- * How to reach the database: through the client of the app, or by the REST API. A client that cannot be created leaves the database
- * `not-configured`, like a missing URL, with the error of the function as the problem.
+ * How to reach the database: through the client of the app, or by the REST API. A client that cannot be created leaves it `not-configured`,
+ * like a missing URL, with the error of the function as the problem.
  * @throws {ConfigError} if an option of the client makes limits inexact
  */
 export function databaseIn({ store }: Pick<Config, 'store'>, env: Bindings): UpstashDatabase {

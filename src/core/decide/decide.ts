@@ -1,7 +1,4 @@
-/**
- * The step `decide`. `prepare` answers a question without the store if it can: from a deny rule, the denial cache or the shield.
- * `decide` sends all other questions to the store in one call.
- */
+/** The step `decide`. `prepare` answers a question without the store if it can; `decide` sends the others to the store in one call. */
 import { StoreError } from '../base/errors.ts'
 import { type Soon, whenAllKnown, whenKnown } from '../base/when-known.ts'
 import type { StoreReply } from '../connection/store.ts'
@@ -55,10 +52,8 @@ export function prepare(
       decidedBy: 'list',
     }
   }
-  let slot: string | undefined
-  for (const { policy } of matches) {
-    if (policy.algorithm === 'concurrency') slot ??= question.slot ?? crypto.randomUUID()
-  }
+  const holdsSlots = matches.some(({ policy }) => policy.algorithm === 'concurrency')
+  const slot = holdsSlots ? (question.slot ?? crypto.randomUUID()) : undefined
   const isShielded =
     shield &&
     shieldKey &&
@@ -85,11 +80,9 @@ function pendingOf(
     settles ||= limit.policy.settles
   }
   const requests: Pending['requests'] = enforced.length > 0 ? [{ mode, limits: enforced }] : []
-  if (enforced.length < limits.length) {
-    const follow = mode === 'take' && enforced.length > 0 ? 'follow' : mode
-    for (const limit of limits) {
-      if (limit.policy.mode === 'shadow') requests.push({ mode: follow, limits: [limit] })
-    }
+  const follow = mode === 'take' && enforced.length > 0 ? 'follow' : mode
+  for (const limit of limits) {
+    if (limit.policy.mode === 'shadow') requests.push({ mode: follow, limits: [limit] })
   }
   return {
     limits,
@@ -137,10 +130,7 @@ export async function decideEach(
   return prepared.map((one) => ('limits' in one ? outcomes[pending.indexOf(one)]! : one))
 }
 
-/**
- * Decides a prepared question.
- * @throws {StoreError} only `idempotency-conflict`: for other errors `onStoreError` answers
- */
+/** Decides a prepared question. @throws {StoreError} as `decideEach` */
 export const decide = (
   pending: Pending,
   parts: LimiterParts,
@@ -172,10 +162,7 @@ function decideList(
   })
 }
 
-/**
- * Asks the store about questions.
- * @param waiters those that wait, whose ticket goes with the request that has the enforced limits
- */
+/** Asks the store about questions. The ticket of one that waits goes with its request that has the enforced limits. */
 async function ask<Result>(
   pending: Pending[],
   { store, observer }: LimiterParts,

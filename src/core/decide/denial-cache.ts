@@ -25,10 +25,7 @@ interface CachedRefusal {
   until: number
 }
 
-/**
- * The maximum age of a cached refusal, ms. Changes elsewhere can make a refusal outdated: a reset, an unban or a refund by another
- * isolate, or a charge under other terms (another plan, or live policies that have not reached this isolate).
- */
+/** The maximum age of a refusal, ms: a reset, an unban, a refund or a charge under other terms by another isolate can make it outdated. */
 const MAX_AGE_MS = 10_000
 /** The default memory of the cache. An isolate has 128 MB. */
 const MAX_BYTES = 4 * 1024 * 1024
@@ -37,22 +34,18 @@ const bytesOf = (key: string) => 2 * key.length + 300
 const MAX_REFUNDED = 1_000
 
 /**
- * Remembers which limits refuse requests, until they may admit again. One refusing limit answers every request that it would refuse,
- * whatever other limits the request has.
+ * Remembers which limits refuse requests, until they may admit again. One refusing limit answers every request that it would refuse.
  *
- * An exhausted limit admits no charge, so it cannot change before its next unit comes back (`nextAfterMs`). Four kinds of refusal are
- * not cached, because the next call may have another result: a refusal of a high cost with units remaining, a refusal that counts
- * towards a ban, a refusal by a limit that requests in flight may refund, and a refusal below a floor, because other requests may use the
- * units and make its wait longer (not that of a fixed window). A ban itself is cached.
+ * An exhausted limit admits no charge, so it cannot change before its next unit comes back (`nextAfterMs`). Not cached, because the next call
+ * may have another result, are refusals of a high cost with units remaining, those that count towards a ban, those by a limit that requests in
+ * flight may refund, and those below a floor (not of a fixed window), because other requests may use the units. A ban is cached.
  *
- * The lifetime of a refusal counts from when the call was sent, the earliest possible time of the decision. So the cache refuses no
- * request that the store would admit. Waits count from when the reply was received. So a client that waits for `retryAfterMs` is never
- * too early, and at most one round trip too late.
+ * The lifetime counts from when the call was sent, so the cache refuses no request that the store would admit. Waits count from when the reply
+ * was received, so a client that waits for `retryAfterMs` is never too early, and at most one round trip too late.
  */
 export interface DenialCache {
   /** All limits of a request that are known to refuse it. Returns `undefined` if the store must decide. */
   find(limits: Match[], now: number): Denial | undefined
-  /** Caches the refusal by a limit of a reply. */
   keep(
     limit: PolicyLimit,
     state: QuotaState,

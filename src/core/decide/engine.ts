@@ -1,7 +1,4 @@
-/**
- * The engine: decides limits by name and key. It takes a configuration in normal form, and loads no schema, no request and no response. HTTP
- * stands on it: it makes limits from requests, and responses from decisions.
- */
+/** The engine: decides limits by name and key, by a configuration in normal form. It loads no schema, no request and no response. */
 import { type Bindings, credentialsOf, variablesIn } from '../base/bindings.ts'
 import type { OwnStore } from '../base/commands.ts'
 import type { Decision } from '../base/decision.ts'
@@ -58,11 +55,10 @@ export interface EngineStages {
 /** The database, with the observer of the calls to it. */
 export type WatchedDatabase = Pick<UpstashOptions, 'url' | 'token' | 'send' | 'observer'>
 
-/** Decides limits by name and key: `answer` and its siblings take its parts. */
 export interface Engine {
   config: Config
   log: Log
-  /** The parts for these variables. It keeps them until the credentials change, which they do not within an isolate. */
+  /** The parts for these variables, kept until the credentials change, which they do not within an isolate. */
   partsOf: (env: Bindings) => DeployedParts
 }
 

@@ -1,4 +1,3 @@
-/** Makes limits of matches, and the public limit states of the store's answers. */
 import type { LimitState, QuotaState } from '../base/decision.ts'
 import type { Soon } from '../base/when-known.ts'
 import type { Limit } from '../connection/store.ts'
@@ -11,17 +10,13 @@ export type PolicyLimit = Match & Limit
 /** Makes the digests of the values of a match that has `distinct`. */
 export type NameValues = (match: Match, nameSubject: NameSubject) => Promise<string[]>
 
-/** The functions that make the subject of a limit and the digests of its values. */
 export interface Naming {
   nameSubject: NameSubject
   /** Undefined if no policy counts distinct values. */
   nameValues?: NameValues | undefined
 }
 
-/**
- * Makes one limit after the other: most policies have the same key, and its subject is known after the first.
- * @param slot the id for the slots of `concurrency` policies
- */
+/** Makes one limit after the other: most policies have the same key, whose subject is then known. The slot is that of `concurrency`. */
 export function limitsOf(
   matches: Match[],
   slot: string | undefined,

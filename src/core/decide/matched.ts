@@ -30,12 +30,11 @@ export type Unmet =
   | { policy: Policy; unmet: 'allow'; entry: string }
   | ({ policy: Policy; unmet: 'key' } & Lacking)
 
-/** The result of matching a request against a configuration. */
 export interface Matched {
   denied?: Denied
   /**
-   * The policies that apply, in order. A policy has several consecutive matches if the readings of a path or the messages of a body select several quotas; each
-   * of them is charged. Empty if an entry of `deny` matches.
+   * The policies that apply, in order. A policy has several consecutive matches, each of which is charged, if the readings of a path or the
+   * messages of a body select several quotas. Empty if an entry of `deny` matches.
    */
   policies: Match[]
   /** Why the others do not apply, in order. Absent if all apply, or an entry of `deny` matches. */

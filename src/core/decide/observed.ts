@@ -3,11 +3,7 @@ import type { Matched } from './matched.ts'
 import type { DecisionFact } from './observer.ts'
 import type { LimiterParts, Outcome } from './question.ts'
 
-/**
- * Reports one decision to the observer. A replay was reported by its first call.
- * @param from where the request comes from
- * @param verified true for a request of `sluice verify`
- */
+/** Reports one decision, with where its request comes from, to the observer. A replay was reported by its first call. */
 export function observe(
   { observer, nameSubject }: LimiterParts,
   { policies }: Matched,

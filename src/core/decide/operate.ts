@@ -1,7 +1,4 @@
-/**
- * The operations on limits: refunds, peeks, resets and bans. Each throws the `StoreError` of a store that does not answer. Also the probe of the
- * database for health checks.
- */
+/** The operations on limits. Each throws the `StoreError` of a store that does not answer. Also the probe of the database for health checks. */
 import type { LimitState, LimitStatus } from '../base/decision.ts'
 import { StoreError } from '../base/errors.ts'
 import type { Part } from '../base/part.ts'
@@ -25,7 +22,6 @@ interface OperateOptions {
   waitUntil: (promise: Promise<unknown>) => void
 }
 
-/** The limit states of each question after a call. */
 export interface Statuses {
   statuses: LimitStatus[]
   replayed: boolean
@@ -127,7 +123,6 @@ export interface DatabaseReport {
 
 /**
  * Measures the round trip to the database, by a peek at a quota that no client uses.
- * @param part the key of the quota
  * @returns the health, and the time of the database minus that of this isolate, ms, which is exact to the round trip
  */
 export async function probe(

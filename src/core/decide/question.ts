@@ -30,10 +30,7 @@ export interface LimiterParts extends Naming {
 
 /** Lets requests wait for their turn. */
 export interface Waiting {
-  /**
-   * @param index of the question in its call
-   * @returns `undefined` for a request that may not wait
-   */
+  /** @returns `undefined` for a request, of the question `index` of its call, that may not wait */
   enter(
     pending: Pending,
     parts: LimiterParts,
@@ -59,7 +56,6 @@ export interface StoreAnswer {
   outcome: Outcome
 }
 
-/** The database with its stack of layers. */
 export interface Database {
   store: Store
   health: () => Health
@@ -70,7 +66,6 @@ export interface DeployedParts extends LimiterParts {
   database: Database
 }
 
-/** A request to decide. */
 export interface Question {
   matched: Matched
   /** Defaults to `take`. */
@@ -114,7 +109,6 @@ export interface Pending {
   slot: string | undefined
   /** The longest time for which the request may wait, ms. Defaults to `wait` of its policies. */
   waitMs?: number | undefined
-  /** True if a charge depends on the response. */
   settles: boolean
   /** True if the caller settles every charge. */
   settlesAll?: boolean | undefined

@@ -46,7 +46,6 @@ export interface Metering {
   end: (kept: Kept) => void
 }
 
-/** The part of a response that charges are settled by. */
 export type ResponseHead = Pick<Response, 'status' | 'headers'>
 
 /** True if the limit has slots. They are released after the end of the response body. */
@@ -70,16 +69,14 @@ export async function takeMore(
   return state
 }
 
-/** The parts of a limiter that settle charges. */
 interface Settling {
   store: Store
   waiting?: { wake(limits: readonly Limit[]): void } | undefined
 }
 
 /**
- * Refunds the units that a response does not count, charges those that it used beyond its charge, and releases the slots, in one call.
+ * Refunds the units that a response does not count, charges those beyond its charge, and releases the slots, in one call.
  * @param response `undefined` if it is not known: an unknown response counts, with the whole charge
- * @param kept the units of limits whose cost was in the body of the response
  */
 export async function settle(
   charges: Charges,
@@ -115,10 +112,7 @@ export function correctionsOf(
   return requests
 }
 
-/**
- * The units of a charge that a response keeps. An unknown response keeps them all.
- * @param metered the cost in the body of the response, which may be higher than the charge
- */
+/** The units of a charge that a response keeps: all if it is not known. `metered`, the cost in its body, may be higher than the charge. */
 export function unitsKept(
   { policy, cost }: Pick<PolicyLimit, 'policy' | 'cost'>,
   response: ResponseHead | undefined,
@@ -132,6 +126,5 @@ export function unitsKept(
   return price && /^\d{1,15}$/.test(price) ? Math.min(cost, Number(price)) : cost
 }
 
-/** Reports whether a response with this status counts. */
 export const counts = ({ countOnly }: Pick<Policy, 'countOnly'>, status: number): boolean =>
   !countOnly || countOnly.some(([low, high]) => low <= status && status <= high)

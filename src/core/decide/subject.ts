@@ -1,4 +1,3 @@
-/** The name of a partition key in the store. */
 import { hmac, hmacKey } from '../base/digest.ts'
 import { canonical, type Part } from '../base/part.ts'
 import { Recent } from '../base/recent.ts'
@@ -12,10 +11,7 @@ const MAX_NAMES = 5_000
 /** Longest encoded partition key that is cached, in characters. */
 const MAX_LENGTH = 256
 
-/**
- * Creates subjects of 16 characters: 96 bits of HMAC-SHA-256 (RFC 2104). The store contains no personal data and no long keys. Without
- * the secret, addresses cannot be found by brute force.
- */
+/** Names of 16 characters: 96 bits of HMAC-SHA-256 (RFC 2104), so that without the secret no address can be found by brute force. */
 export function hashedSubjects(secret: string): NameSubject {
   const known = new Recent<string>(MAX_NAMES)
   let key: CryptoKey | undefined

@@ -50,8 +50,8 @@ export interface LocalEntry {
 const sizeOf = ({ numbers, values }: State): number => numbers.length * (values ? PER_VALUE : 1)
 
 /**
- * A bounded map of limits. An eviction compares eight random entries. It removes an expired one, or else the one with the most of its
- * quota remaining, so that a flood of new keys does not evict exhausted limits.
+ * A bounded map of limits. An eviction compares eight random entries, and removes an expired one, or else the one with the most of its quota
+ * remaining: a flood of new keys does not evict exhausted limits.
  */
 export class LocalEntries {
   readonly #byKey = new Map<string, LocalEntry>()
@@ -104,7 +104,6 @@ export class LocalEntries {
     last.index = entry.index
   }
 
-  /** True if the states have more numbers than the maximum. */
   get isFull(): boolean {
     return this.#numbers > MAX_NUMBERS
   }

@@ -1,7 +1,4 @@
-/**
- * The outermost layer of one database. If the database does not answer, `onStoreError` of the policies does. No other layer knows late
- * replies: the isolate learns from them, and their charges are refunded if the request was refused or its response does not count.
- */
+/** The outermost layer of one database: if it does not answer, `onStoreError` of the policies does. Only this layer knows late replies. */
 import type { Fallback } from '../base/decision.ts'
 import { asStoreError, NOT_SENT, StoreError } from '../base/errors.ts'
 import { whenAllKnown } from '../base/when-known.ts'
@@ -34,7 +31,6 @@ export interface FallbackOptions {
   isLocal?: boolean
 }
 
-/** What keeps refusals. */
 export interface Denials {
   keep(limit: Limit, state: StoreState, decidedAt: number, sentAt: number, receivedAt: number): void
 }
@@ -73,7 +69,6 @@ export function withFallback(
     }
   }
 
-  /** The answer to one list without the database. */
   async function answer(
     requests: StoreRequest[],
     error: StoreError,

@@ -6,14 +6,8 @@ import type { Terms } from '../connection/store.ts'
 
 type Amounts = Pick<QuotaTerms, 'limit' | 'burst'>
 
-interface Share {
-  share: QuotaTerms
-  cost: number
-  floor: number
-}
-
 /** The share in whole units, at least one, and its part of the floor. A cost that fits the whole limit is reduced to fit the share. */
-export function shareOf(terms: Terms, cost: number, floor = 0): Share {
+export function shareOf(terms: Terms, cost: number, floor = 0) {
   const { algorithm, limit, burst, windowMs, align, localShare } = terms
   const cut = (units: number) => Math.max(1, Math.floor(units * localShare))
   const share: QuotaTerms = { limit: cut(limit), burst: cut(burst), windowMs, align }

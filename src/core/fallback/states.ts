@@ -5,9 +5,8 @@ import type { Terms } from '../connection/store.ts'
 type Numbers = Pick<QuotaState, 'remaining' | 'resetAfterMs' | 'nextAfterMs'>
 
 /**
- * Derives the state of a limit from a reply, so that an isolate can continue to count without the store. The state is exact for a fixed
- * window, and exact to the millisecond for a token bucket. For the sliding window and the sliding log it is an estimate: the used units
- * are right now, but may come back slightly early or late.
+ * Derives the state of a limit from a reply, so that an isolate can continue to count without the store. It is exact for a fixed window, and to
+ * the millisecond for a token bucket. For a sliding window and log the used units are right, but may come back slightly early or late.
  * @param at the time of the reply by the isolate's clock, ms since the epoch
  * @returns `undefined` if the quota is full
  */
@@ -45,10 +44,7 @@ export function stateFrom(
   }
 }
 
-/**
- * The reply has the used units and the end of the window, but not the two counters. Assumes the largest previous counter that fits the
- * time until the next unit comes back.
- */
+/** A reply lacks the two counters. Assumes the largest previous one that fits the time until the next unit comes back. */
 function slidingWindowFrom(
   { remaining, resetAfterMs, nextAfterMs }: Numbers,
   at: number,
@@ -69,10 +65,7 @@ function slidingWindowFrom(
   }
 }
 
-/**
- * Refunds units that were taken at `takenAt` (ms since the epoch). A window that began later gets no refund. A bucket gets only the part
- * that it has not refilled since.
- */
+/** Refunds units that were taken at `takenAt`. A window that began later gets none, a bucket only what it has not refilled since. */
 export function refunded(
   algorithm: Terms['algorithm'],
   state: State,

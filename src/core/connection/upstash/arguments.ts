@@ -37,7 +37,7 @@ export const isUnits = (value: number, least: number) =>
 export const isName = (text: string) => /^[\w-]+$/.test(text)
 export const isId = (text: string) => /^[\w-]{1,64}$/.test(text)
 
-/** Throws if a value of the call is invalid. No call is made then. It is a bug, since the configuration and the API check their values. */
+/** Throws if a value of a call is invalid, before it is made. It is a bug, since the configuration and the API check their values. */
 export function check(isValid: boolean, place: string, what: string): asserts isValid {
   if (!isValid) throw new StoreError('internal', `ERR sluice: ${place}: unexpected ${what}`)
 }
@@ -111,7 +111,7 @@ export const penaltyOf = ({ mode }: StoreRequest, { penalty }: Limit) =>
 /**
  * Writes one request, with a text for each limit and each penalty.
  * @param keyIndex the index of a limit's key in KEYS, from 1
- * @param recordIndex the index of the record of its subject
+ * @param recordIndex that of the record of its subject
  */
 export function requestText(
   request: StoreRequest,
@@ -150,10 +150,12 @@ export function requestText(
     hasPenalty = true
     text += ` ${recordIndex(limit)}${codec.penalty!.write(request, penalty, place)}`
   }
-  if (mode === 'override') {
-    const areResized = limits.every(({ override }) => override)
-    check(areResized, place, 'mode')
-  }
+  if (mode === 'override')
+    check(
+      limits.every(({ override }) => override),
+      place,
+      'mode',
+    )
   if (mode === 'ban') check(hasPenalty, place, 'mode (a ban needs a penalty)')
   if (limits.length > 1 || hasPenalty) check(hasDistinctStates(text), place, 'tag (repeated)')
   return text

@@ -5,7 +5,6 @@ import type { Idempotency, Limit, StoreRequest } from '../store.ts'
 import { checkCall, headerText, idempotencyText, penaltyOf, requestText } from './arguments.ts'
 import type { Codec } from './part.ts'
 
-/** KEYS and ARGV of one call. */
 export interface ScriptCall {
   keys: string[]
   args: string[]

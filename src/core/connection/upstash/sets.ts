@@ -126,10 +126,7 @@ export function isPlain(request: StoreRequest): boolean {
   return isOf(limits.map(toCompiled), limits, request)
 }
 
-/**
- * True if a compiled script of these limits can decide the request.
- * @param first the limits of the first request, which has the terms of the script
- */
+/** True if a compiled script of these limits can decide the request. The first request has its terms. */
 function isOf(compiled: CompiledLimit[], first: Limit[], request: StoreRequest): boolean {
   const { mode, limits } = request
   if (mode !== 'take' || request.ticket || limits.length !== first.length) return false

@@ -3,12 +3,9 @@ import { StoreError } from '../../base/errors.ts'
 import { parsedJson } from '../../base/json.ts'
 
 /**
- * Creates a sender over Upstash's REST API. The client `@upstash/redis` with its default options
- * - follows redirects, and so repeats a call up to twenty times or sends it to another server,
- * - retries failed calls, which may already have been charged,
- * - returns the abort of a plain signal as a result,
- * - shares a sync token between the requests of an isolate,
- * - drops the HTTP status.
+ * Creates a sender over Upstash's REST API. By default the client `@upstash/redis` follows redirects, and so repeats a call up to twenty times
+ * or sends it to another server; it retries failed calls, which may already have been charged; it returns the abort of a plain signal as a
+ * result; it shares a sync token between the requests of an isolate; and it drops the HTTP status.
  */
 export function restSender(url: string, token: string): SendCommands {
   const fields = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type CalendarUnit, calendar, isTimeZone } from '../../../../src/core/base/calendar.ts'
+import { Calendar, type CalendarUnit, isTimeZone } from '../../../../src/core/base/calendar.ts'
 
 const at = (text: string) => Date.parse(text)
 
@@ -30,18 +30,18 @@ test.each<[CalendarUnit, string, string, string, number, number]>([
 ])(
   'The %s in %s that contains %s begins at %s and has %d hours, and the next one has %d hours.',
   (unit, zone, now, begun, hours, next) => {
-    const [start, end, nextEnd] = calendar(unit, zone)(at(now))
+    const [start, end, nextEnd] = new Calendar(unit, zone).periodAt(at(now))
     expect(start).toBe(at(begun))
     expect([end - start, nextEnd - end]).toEqual([hours * HOUR_MS, next * HOUR_MS])
   },
 )
 
-test('One function finds the period of any instant, also of an earlier one.', () => {
-  const dayOf = calendar('day', 'UTC')
+test('One calendar finds the period of any instant, also of an earlier one.', () => {
+  const days = new Calendar('day', 'UTC')
   const [noon, day] = [at('2026-11-21T12:00:00Z'), 24 * HOUR_MS]
   for (const instant of [noon, noon + day / 2 - 1, noon + day / 2, noon - 10 * day]) {
     const start = instant - (instant % day)
-    expect(dayOf(instant)).toEqual([start, start + day, start + 2 * day])
+    expect(days.periodAt(instant)).toEqual([start, start + day, start + 2 * day])
   }
 })
 
@@ -68,7 +68,7 @@ test('In every time zone the local period changes at start, end and next end, an
       now,
       fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
       (zone, unit, now, share) => {
-        const [start, end, nextEnd] = calendar(unit, zone)(now)
+        const [start, end, nextEnd] = new Calendar(unit, zone).periodAt(now)
         const shown = wall(zone, unit)
         expect(start <= now && now < end).toBe(true)
         const within = start + Math.floor(share * (end - start - 1))

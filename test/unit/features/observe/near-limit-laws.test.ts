@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { calendar } from '../../../../src/core/base/calendar.ts'
+import { Calendar } from '../../../../src/core/base/calendar.ts'
 import type { LimitState } from '../../../../src/core/base/decision.ts'
 import {
   algorithms,
@@ -92,7 +92,7 @@ test('Two isolates give the notices of one fixed window the same ids, and those 
       async ({ time, skews, windowMs, limit, kind, zone, at }) => {
         const isCalendar = kind === 'day' || kind === 'week' || kind === 'month'
         const align = kind === 'clock' ? kind : 'first-request'
-        const period = isCalendar ? calendar(kind, zone)(time) : undefined
+        const period = isCalendar ? new Calendar(kind, zone).periodAt(time) : undefined
         const lengthMs = period ? period[1] - period[0] : windowMs
         const terms: QuotaTerms = { limit, windowMs: lengthMs, burst: limit, align, period }
         const opening = charge('fixed-window', terms, time, limit)
