@@ -1,16 +1,11 @@
 /** Cooldowns: bans of a subject in the store, so that each process learns of them when it asks. */
 import { StoreError } from '../core/base/errors.ts'
-import type { Penalty, StoreRequest } from '../core/connection/store.ts'
-import { REFUND_MS } from '../core/connection/store.ts'
+import { REFUND_MS, type StoreRequest } from '../core/connection/store.ts'
 import type { PolicyLimit } from '../core/decide/limit.ts'
 import type { LimiterParts } from '../core/decide/question.ts'
-import { NEVER } from '../features/bans/fields.ts'
 
 /** The most subjects whose cooldowns a process remembers. */
 const MAX_SUBJECTS = 1_000
-
-/** The penalty whose ban is the cooldown. No refusal starts it. */
-export const cooldownOf = (tag: string): Penalty => ({ ...NEVER, tag })
 
 /** A cooldown in force. */
 export interface OutboundCooldown {
@@ -24,7 +19,7 @@ export interface OutboundCooldown {
 export const bannedIn = (states: { bannedForMs?: number }[]): number =>
   Math.max(0, ...states.map(({ bannedForMs = 0 }) => bannedForMs))
 
-/** Starts, finds and lifts cooldowns. The limits have the penalty of `cooldownOf`. */
+/** Starts, finds and lifts cooldowns. The limits have a penalty whose ban is the cooldown. */
 export function createCooldowns(
   partsOf: () => LimiterParts,
   waitUntil: (promise: Promise<unknown>) => void,

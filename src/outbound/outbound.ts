@@ -1,19 +1,22 @@
 /** A `fetch` that waits for its turn in the limits of the other side. */
+
+import { tagOf } from '../core/base/fnv.ts'
 import { withRedisUrl } from '../core/base/redis-url.ts'
 import { keepNothing } from '../core/base/runtime.ts'
 import { variablesFor } from '../core/base/variables.ts'
 import type { Limit } from '../core/connection/store.ts'
-import { longer } from '../core/decide/limit.ts'
+import { limitsOf, longer } from '../core/decide/limit.ts'
+import type { Outcome } from '../core/decide/question.ts'
 import { holdsSlots } from '../core/decide/settle.ts'
 import { settleLater } from '../core/decided-request.ts'
-import type { Matched } from '../core/program/match.ts'
 import { RequestView } from '../core/request/view.ts'
+import { NEVER } from '../features/bans/fields.ts'
 import { bannedIn, createCooldowns, type OutboundCooldown } from './cooldowns.ts'
 import { createLearner } from './learner.ts'
 import { type OutboundOptions, parseOptions } from './options.ts'
 import { coolingOf } from './reports.ts'
-import { sendingOf } from './sending.ts'
-import { createTurns, type Turn } from './turns.ts'
+import { type Fetch, sendingOf } from './sending.ts'
+import { type Asked, createTurns } from './turns.ts'
 
 /** What `call.status()` tells. */
 export interface OutboundStatus {
@@ -70,10 +73,7 @@ export interface Outbound {
  * })
  * const response = await call('https://api.github.com/user')
  */
-export function outbound(
-  fetch: (input: string | URL | Request, init?: RequestInit) => Promise<Response>,
-  options: OutboundOptions,
-): Outbound {
+export function outbound(fetch: Fetch, options: OutboundOptions): Outbound {
   const parsed = parseOptions(withRedisUrl(options))
   const { limiter, waitMs } = parsed
   const waitUntil = options.waitUntil ?? keepNothing
@@ -81,12 +81,23 @@ export function outbound(
   const learn = createLearner(partsOf, waitUntil)
   const cooldowns = createCooldowns(partsOf, waitUntil)
   const turns = createTurns(parsed, cooldowns, partsOf, waitUntil)
-  const { prepared, slots } = turns
+  // No refusal starts it.
+  const cooldown = { ...NEVER, tag: tagOf(limiter.config.policies[0]!.name, 'cooldown') }
 
-  async function matchedOf(request: Request): Promise<Matched> {
+  async function askOf(request: Request): Promise<Asked> {
     const runtime = { env: variablesFor(options.env), waitUntil, context: request }
     const view = new RequestView(request, runtime, limiter.config, limiter.readAddress)
-    return limiter.rulesOf(view).match(view)
+    const matched = await limiter.rulesOf(view).match(view)
+    const [first] = matched.policies
+    // The limits have one record, and that has one cooldown.
+    if (first) first.penalty = cooldown
+    const limits = await limitsOf(matched.policies, undefined, partsOf())
+    if (limits.some(({ subject }) => subject !== limits[0]!.subject)) {
+      throw new TypeError(
+        'outbound: the parts of one request have different keys; send them as requests of their own',
+      )
+    }
+    return { matched, limits }
   }
 
   const call = async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
@@ -94,10 +105,11 @@ export function outbound(
     const { signal } = sending
     signal?.throwIfAborted()
     const untilMs = Date.now() + waitMs
-    const matched = await matchedOf(request)
+    const asked = await askOf(request)
+    const [first] = asked.limits
     for (;;) {
-      const turn = await turns.next(matched, untilMs, signal)
-      const settled = settling(turn)
+      const outcome = await turns.next(asked, untilMs, signal)
+      const settled = settling(outcome)
       let response: Response
       try {
         response = await sending.send()
@@ -105,10 +117,9 @@ export function outbound(
         settled?.now() // the other side may have counted it
         throw error
       }
-      const [first] = turn.limits
       const coolMs = first ? coolingOf(response, Date.now()) : 0
       if (coolMs > 0) await cooldowns.start(first!, coolMs)
-      waitUntil(learn(turn.limits, turn.outcome.decision, response.headers))
+      waitUntil(learn(asked.limits, outcome.decision, response.headers))
       const isRefused = coolMs > 0 && response.status !== 503
       if (!isRefused || !sending.isRepeatable || Date.now() + coolMs >= untilMs) {
         return settled
@@ -121,26 +132,24 @@ export function outbound(
   }
 
   /** Prepares to settle the charges of a call that has its turn. */
-  function settling({ outcome: { charges } }: Turn) {
+  function settling({ charges }: Outcome) {
     if (!charges) return undefined
     const parts = partsOf()
     const wake = (limits: readonly Limit[]) => {
       parts.waiting!.wake(limits)
-      for (const limit of limits) slots.wake(limit)
+      for (const limit of limits) turns.slots.wake(limit)
     }
     const waiting = { ...parts.waiting!, wake }
     return settleLater(charges, { ...parts, waiting }, waitUntil, limiter.stages)
   }
 
   /** The limits of a call, to ask about them. */
-  async function limitsOf(input: string | URL | Request = 'http://localhost/', init?: RequestInit) {
-    const found = await prepared(await matchedOf(new Request(input, init)), 'peek')
-    return 'limits' in found ? found.limits : []
-  }
+  const about = async (input: string | URL | Request = 'http://localhost/', init?: RequestInit) =>
+    (await askOf(new Request(input, init))).limits
 
   const status: Outbound['status'] = async (input, init) => {
-    const limits = await limitsOf(input, init)
-    const { waiting } = turns
+    const limits = await about(input, init)
+    const { waiting, slots } = turns
     if (limits.length === 0) return { waiting, nextTurnMs: 0, slotsAhead: 0, coolingMs: 0 }
     const { deadlineMs } = limiter.config
     const { states } = await partsOf().store.decide([{ mode: 'peek', limits }], { deadlineMs })
@@ -158,7 +167,7 @@ export function outbound(
 
   /** One limit for each key that an operator asks about. */
   async function keysOf(input?: string | URL | Request, init?: RequestInit) {
-    const own = (await limitsOf(input, init)).slice(0, 1)
+    const own = (await about(input, init)).slice(0, 1)
     return input === undefined ? [...cooldowns.known(), ...own] : own
   }
 

@@ -1,4 +1,4 @@
-type Fetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>
+export type Fetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>
 
 /**
  * A request that goes out, perhaps several times.

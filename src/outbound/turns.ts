@@ -1,15 +1,14 @@
 /** Calls wait for their turn in the limits of the other side, for slots, and for the ends of cooldowns. */
 import { spanText, waitText } from '../core/base/duration.ts'
-import { tagOf } from '../core/base/fnv.ts'
 import { sleep } from '../core/base/sleep.ts'
 import { withResolvers } from '../core/base/with-resolvers.ts'
-import { decide, prepare } from '../core/decide/decide.ts'
+import { answer } from '../core/decide/decide.ts'
 import type { PolicyLimit } from '../core/decide/limit.ts'
-import type { LimiterParts, Outcome, Pending } from '../core/decide/question.ts'
+import type { LimiterParts, Outcome } from '../core/decide/question.ts'
 import { holdsSlots } from '../core/decide/settle.ts'
 import type { Matched } from '../core/program/match.ts'
 import { createRoom } from '../features/turns/room.ts'
-import { bannedIn, cooldownOf, type createCooldowns } from './cooldowns.ts'
+import { bannedIn, type createCooldowns } from './cooldowns.ts'
 import { OutboundError } from './error.ts'
 import type { parseOptions } from './options.ts'
 import { type QueuedCall, SlotQueues } from './slot-queue.ts'
@@ -17,43 +16,28 @@ import { type QueuedCall, SlotQueues } from './slot-queue.ts'
 /** So often a call in a cooldown asks again, ms: an operator may have lifted it. */
 const ASK_MS = 10_000
 
-/** A call that has its turn. */
-export interface Turn {
+/** What a call asks: its policies, and their limits, which have one subject. */
+export interface Asked {
+  matched: Matched
   limits: PolicyLimit[]
-  outcome: Outcome
 }
 
 export function createTurns(
-  { limiter, waitMs, maxWaiting }: ReturnType<typeof parseOptions>,
+  { waitMs, maxWaiting }: ReturnType<typeof parseOptions>,
   cooldowns: ReturnType<typeof createCooldowns>,
   partsOf: () => LimiterParts,
   waitUntil: (promise: Promise<unknown>) => void,
 ) {
   const slots = new SlotQueues()
   const room = createRoom(maxWaiting)
-  const cooldown = cooldownOf(tagOf(limiter.config.policies[0]!.name, 'cooldown'))
-
-  /** Makes the limits of a call, which have one subject. Or its outcome, if that is known without the store. */
-  async function prepared(matched: Matched, mode: Pending['mode']): Promise<Pending | Outcome> {
-    const found = await prepare({ matched, mode }, partsOf())
-    if (!('limits' in found)) return found
-    const [first, ...others] = found.limits
-    if (others.some(({ subject }) => subject !== first!.subject)) {
-      throw new TypeError(
-        'outbound: the parts of one request have different keys; send them as requests of their own',
-      )
-    }
-    // The limits have one record, and that has one cooldown.
-    first!.penalty = cooldown
-    return found
-  }
 
   /** Waits until a call has its turn. */
   async function next(
-    matched: Matched,
+    { matched, limits }: Asked,
     untilMs: number,
     signal: AbortSignal | undefined,
-  ): Promise<Turn> {
+  ): Promise<Outcome> {
+    const [first] = limits
     const mostMs = Math.max(0, untilMs - Date.now())
     const guest = room.enter({ mostMs, subjects: [], question: () => undefined })
     if (guest.isFull) {
@@ -65,21 +49,17 @@ export function createTurns(
     let queued: QueuedCall | undefined
 
     /** Asks the store, unless it is known that the call cannot pass. */
-    async function ask(): Promise<Turn | Obstacle> {
-      const found = await prepared(matched, 'take')
-      const limits = 'limits' in found ? found.limits : []
-      const [first] = limits
+    async function ask(): Promise<Outcome | Obstacle> {
       const coolMs = first ? cooldowns.restOf(first.subject) : 0
       if (coolMs > 0) return { coolMs }
       const slot = limits.find((limit) => holdsSlots(limit) && slots.waiting(limit) > 0)
       if (slot && !queued) return { slot }
-      if ('limits' in found) found.waitMs = Math.max(0, untilMs - Date.now())
-      const outcome =
-        'limits' in found ? await decide(found, partsOf(), { closed, waitUntil }) : found
-      if (outcome.decision.allowed) return { limits, outcome }
+      const restMs = () => Math.max(0, untilMs - Date.now())
+      const question = { matched, waitMs: restMs() }
+      const outcome = await answer(question, partsOf(), { closed, waitUntil })
+      if (outcome.decision.allowed) return outcome
       signal?.throwIfAborted()
-      const restMs = Math.max(0, untilMs - Date.now())
-      const obstacle = obstacleOf(limits, outcome, restMs, waitMs)
+      const obstacle = obstacleOf(limits, outcome, restMs(), waitMs)
       if (first && 'coolMs' in obstacle) cooldowns.note(first)
       return obstacle
     }
@@ -88,7 +68,7 @@ export function createTurns(
       for (;;) {
         signal?.throwIfAborted()
         const found = await ask()
-        if ('outcome' in found) return found
+        if ('decision' in found) return found
         if ('slot' in found) {
           queued ??= slots.join(found.slot, untilMs, signal)
           if (Date.now() >= untilMs) {
@@ -108,7 +88,6 @@ export function createTurns(
   }
 
   return {
-    prepared,
     next,
     slots,
     /** The calls of this process that wait. */

@@ -12,9 +12,9 @@ const reports = mutantsOf('src/outbound/reports.ts', 'test/unit/outbound')
 
 /** Faults in the turns of outbound calls. */
 export const turnsMutants: Mutant[] = [
-  turn(
+  call(
     'a call does not know of a cooldown',
-    'first!.penalty = cooldown',
+    'first.penalty = cooldown',
     'void cooldown',
     'outbound',
   ),
@@ -38,8 +38,8 @@ export const turnsMutants: Mutant[] = [
   ),
   turn(
     'an attempt waits as long as the first one',
-    'found.waitMs = Math.max(0, untilMs - Date.now())',
-    'found.waitMs = waitMs',
+    '{ matched, waitMs: restMs() }',
+    '{ matched, waitMs }',
     'strict',
   ),
   queue(

@@ -4,7 +4,7 @@ import type { RuntimeContext } from '../../../src/core/base/runtime.ts'
 import type { ConfigOptions, PolicyOptions } from '../../../src/core/config/options.ts'
 import { type Config, type Policy, parseConfig } from '../../../src/core/config/parse.ts'
 import { createLimiter } from '../../../src/core/create.ts'
-import { decide, prepare } from '../../../src/core/decide/decide.ts'
+import { answer } from '../../../src/core/decide/decide.ts'
 import { checkRequest } from '../../../src/core/pipeline.ts'
 import { RequestView } from '../../../src/core/request/view.ts'
 import { defaultFields, defaults } from '../../../src/features/defaults.ts'
@@ -126,9 +126,7 @@ function httpDoor({ live: _, shield: __, ...options }: ConfigOptions, bill: Bill
       const view = new RequestView(requestOf(arrival), runtime, config, readAddress)
       const parts = partsOf(env)
       const matched = await rulesOf(view).match(view, () => false)
-      const prepared = await prepare({ matched, mode: 'peek' }, parts)
-      if ('decision' in prepared) return prepared.decision.limits
-      return (await decide(prepared, parts)).decision.limits
+      return (await answer({ matched, mode: 'peek' }, parts, {})).decision.limits
     },
   }
 }

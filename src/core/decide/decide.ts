@@ -1,4 +1,4 @@
-/** The step `decide`. `prepare` answers a question without the store if it can; `decide` sends the others to the store in one call. */
+/** The step `decide`. `prepare` answers a question without the store if it can; the store decides the others in one call. */
 import { StoreError } from '../base/errors.ts'
 import { type Soon, whenAllKnown, whenKnown } from '../base/when-known.ts'
 import type { StoreReply } from '../connection/store.ts'
@@ -103,7 +103,7 @@ export function answer(
 ): Soon<Outcome> {
   return whenKnown(prepare(question, parts), (prepared) => {
     if ('decision' in prepared) return prepared
-    const deciding = decide(prepared, parts, options)
+    const deciding = decideList([prepared], parts, options).then(([outcome]) => outcome!)
     // Keeps the call alive if the client disconnects before the decision, so that its charge is settled. A caller may not await a `limit()`.
     if (prepared.settles || prepared.settlesAll) options.waitUntil?.(deciding)
     return deciding
@@ -129,13 +129,6 @@ export async function decideEach(
   const outcomes = await decideList(pending, parts, { ...options, startedAt })
   return prepared.map((one) => ('limits' in one ? outcomes[pending.indexOf(one)]! : one))
 }
-
-/** Decides a prepared question. @throws {StoreError} as `decideEach` */
-export const decide = (
-  pending: Pending,
-  parts: LimiterParts,
-  options: DecideOptions = {},
-): Promise<Outcome> => decideList([pending], parts, options).then(([outcome]) => outcome!)
 
 /** Decides prepared questions independently, in one call to the store. */
 function decideList(

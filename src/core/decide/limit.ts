@@ -45,14 +45,14 @@ function limitOf(
   subject: string,
   values?: string[],
 ): PolicyLimit {
-  const { policy, partitionKey, distinct, cost, period } = match
+  const { policy, partitionKey, distinct, cost, period, penalty = policy.penalty } = match
   const limit: PolicyLimit = { policy, partitionKey, cost, terms: policy, subject }
   if (match.floor) limit.floor = match.floor
   if (policy.overrides) {
     limit.override = { share: match.share ?? 0, scalesBurst: policy.burstIsLimit }
   }
   if (period) limit.period = period
-  if (policy.penalty) limit.penalty = policy.penalty
+  if (penalty) limit.penalty = penalty
   if (distinct && values) {
     limit.distinct = distinct
     limit.values = values

@@ -5,6 +5,7 @@ import type { ConfigProblem } from '../base/errors.ts'
 import { canonical, type Part } from '../base/part.ts'
 import type { Policy } from '../config/parse.ts'
 import type { Condition } from '../config/schema/condition.ts'
+import type { Penalty } from '../connection/store.ts'
 
 /** A policy that applies to a request. */
 export interface Match {
@@ -22,6 +23,8 @@ export interface Match {
   share?: number
   /** The current and the next period of a calendar window. */
   period?: Period
+  /** The bans of the key. Defaults to those of the policy. */
+  penalty?: Penalty
 }
 
 /** Why a policy does not apply to a request: a field of its match, an entry of `allow`, or a key part without a value. */
