@@ -8,7 +8,7 @@ import type { DecideOptions } from '../../src/core/decide/question.ts'
 import { RequestView } from '../../src/core/request/view.ts'
 import { type TurnsOptions, turns } from '../../src/features/turns/index.ts'
 import { createAppLimiter } from '../../src/hosts/app/app-limiter.ts'
-import { sluiceOf } from '../../src/hosts/app/sluice.ts'
+import { checkOf } from '../../src/hosts/app/sluice.ts'
 import { durableObjects } from '../../src/stores/durable-objects/index.ts'
 import type { ObjectNamespace } from '../../src/stores/durable-objects/runtime.ts'
 import type { ObjectCall } from '../../src/stores/durable-objects/wire.ts'
@@ -78,7 +78,7 @@ export function heldWorld(time: VirtualTime, latency: () => number = () => 0) {
     { skew = 0, maxWaiting = 1_000, ...change }: IsolateChange = {},
   ) {
     const env = { SLUICE_SUBJECT: objects, SLUICE_SECRET: 'a secret for tests' }
-    const limiter = createAppLimiter<Request>({
+    const limiter = createAppLimiter({
       deadline: '1s',
       store: durableObjects(),
       ...change,
@@ -92,7 +92,7 @@ export function heldWorld(time: VirtualTime, latency: () => number = () => 0) {
         ...(change.use ?? []),
       ],
     })
-    const sluice = sluiceOf(limiter)
+    const check = checkOf(limiter)
     const ahead = <T>(task: () => T) => time.ahead(skew, task)
     const requestOf = (headers: HeadersInit, signal?: AbortSignal) =>
       new Request('http://localhost/', { headers, ...(signal && { signal }) })
@@ -110,7 +110,7 @@ export function heldWorld(time: VirtualTime, latency: () => number = () => 0) {
       check: (headers: HeadersInit = {}, closed?: Promise<unknown>) =>
         ahead(async () => {
           const startedAt = time.now()
-          const result = await sluice.check(requestOf(headers), { env, closed, waitUntil: quietly })
+          const result = await check(requestOf(headers), { env, closed, waitUntil: quietly })
           const { allowed, decision } = result
           return { allowed, decision, result, startedAt, endedAt: time.now() }
         }),

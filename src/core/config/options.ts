@@ -1,6 +1,9 @@
 /** The options in sluice.config.ts. The schema documents each field; docs/reference/configuration.md has examples. */
 import type { ConfigOptions } from './schema/config.ts'
 
+/** The options of a limiter in an app, which has no origin of its own. */
+export type AppOptions<Context> = Omit<ConfigOptions<Context>, 'origin'>
+
 export type { MatchOptions } from './schema/condition.ts'
 export type {
   ConfigOptions,

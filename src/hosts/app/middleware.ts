@@ -1,7 +1,7 @@
 import type { Context, Env, MiddlewareHandler } from 'hono'
 import type { Decision } from '../../core/base/decision.ts'
 import { withRedisUrl } from '../../core/base/redis-url.ts'
-import type { ConfigOptions } from '../../core/config/options.ts'
+import type { AppOptions } from '../../core/config/options.ts'
 import type { Limiter } from '../../core/feature.ts'
 import { checkRequest, failed } from '../../core/pipeline.ts'
 import type { Limits } from '../../limits/door.ts'
@@ -37,9 +37,7 @@ export type AppMiddleware<Options> = <E extends Env = any>(options: Options) => 
  *   .get('/', (c) => c.json(c.var.rateLimit))
  */
 // biome-ignore lint/suspicious/noExplicitAny: fits an app of any environment, like Hono's own handlers
-export function rateLimiter<E extends Env = any>(
-  options: Omit<ConfigOptions<Context<E>>, 'origin'>,
-): Middleware<E> {
+export function rateLimiter<E extends Env = any>(options: AppOptions<Context<E>>): Middleware<E> {
   return middlewareOf(createAppLimiter(withRedisUrl(options)))
 }
 

@@ -2,21 +2,17 @@ import type { Decision } from '../../core/base/decision.ts'
 import { withRedisUrl } from '../../core/base/redis-url.ts'
 import { keepNothing } from '../../core/base/runtime.ts'
 import { variablesFor } from '../../core/base/variables.ts'
-import type { ConfigOptions } from '../../core/config/options.ts'
+import type { AppOptions } from '../../core/config/options.ts'
 import type { Limiter } from '../../core/create.ts'
 import type { ResponseHead } from '../../core/decide/settle.ts'
 import type { CheckedRequest } from '../../core/decided-request.ts'
 import { checkRequest } from '../../core/pipeline.ts'
-import { callsOf, type Limits } from '../../limits/door.ts'
+import { callsOf, type LimitRuntime, type Limits } from '../../limits/door.ts'
 import { policyDoor } from '../../limits/policies.ts'
 import { createAppLimiter } from './app-limiter.ts'
 
 /** What the runtime knows about a request. */
-export interface CheckRuntime {
-  /** Variables and secrets, such as `UPSTASH_REDIS_REST_URL`. Defaults to the variables of the process. */
-  env?: object | undefined
-  /** Keeps the runtime alive until a promise settles, such as `ctx.waitUntil` of a Worker. Defaults to nothing. */
-  waitUntil?: ((promise: Promise<unknown>) => void) | undefined
+export interface CheckRuntime extends LimitRuntime {
   /** The argument of key functions. Defaults to the request. */
   context?: unknown
   /** The address of the connection, for `clientAddress: 'socket'` and lists of trusted proxies. */
@@ -74,33 +70,23 @@ export interface Sluice extends Limits {
  * const { response, finish } = await sluice.check(request, { remoteAddress })
  * return response ?? finish(await handle(request))
  */
-export function createSluice<Context = Request>(
-  options: Omit<ConfigOptions<Context>, 'origin'>,
-): Sluice {
+export function createSluice<Context = Request>(options: AppOptions<Context>): Sluice {
   return withDoor(createAppLimiter(withRedisUrl(options)))
 }
 
 /** @param limiter with the operations of the door */
 export const withDoor = (limiter: Limiter): Sluice => ({
   ...callsOf(policyDoor(limiter)),
-  ...sluiceOf(limiter),
+  check: checkOf(limiter),
 })
 
-export function sluiceOf(limiter: Limiter): Pick<Sluice, 'check'> {
-  return {
-    async check(request, { env, waitUntil, context = request, remoteAddress, closed } = {}) {
-      const runtime = {
-        env: variablesFor(env),
-        context,
-        remoteAddress,
-        closed,
-        waitUntil: waitUntil ?? keepNothing,
-      }
-      const checked = await checkRequest(limiter, request, runtime)
-      return new Result(checked, checked.passes ? undefined : await checked.refuse())
-    },
+export const checkOf =
+  (limiter: Limiter): Sluice['check'] =>
+  async (request, { env, waitUntil = keepNothing, context = request, ...connection } = {}) => {
+    const runtime = { env: variablesFor(env), waitUntil, context, ...connection }
+    const checked = await checkRequest(limiter, request, runtime)
+    return new Result(checked, checked.passes ? undefined : await checked.refuse())
   }
-}
 
 /** A class, because an object that is made with a getter of its own is slow. */
 class Result implements CheckResult {

@@ -1,4 +1,4 @@
-import type { ConfigOptions } from '../../core/config/options.ts'
+import type { AppOptions } from '../../core/config/options.ts'
 import type { Limiter } from '../../core/feature.ts'
 import type { NodeRequest } from './incoming.ts'
 import { createNodeLimiter, type DecidedContext, type NodeResponse, serverOf } from './serve.ts'
@@ -42,7 +42,7 @@ export type FastifyRateLimiter = (instance: InstanceOfFastify) => Promise<void>
  */
 // biome-ignore lint/suspicious/noExplicitAny: fits the request of any Fastify instance
 export function fastifyRateLimiter<Context = any>(
-  options: Omit<ConfigOptions<Context>, 'origin'>,
+  options: AppOptions<Context>,
 ): FastifyRateLimiter {
   return pluginOf(createNodeLimiter(options))
 }

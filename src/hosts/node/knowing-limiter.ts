@@ -1,4 +1,3 @@
-import type { ConfigOptions } from '../../core/config/options.ts'
 import type { Lack } from '../../core/config/parse.ts'
 import type { Limiter } from '../../core/create.ts'
 import { createAppLimiter } from '../app/app-limiter.ts'
@@ -8,10 +7,7 @@ import { checkAddress } from './lacks.ts'
  * Creates the limiter of an app, which must say where the address of a client comes from.
  * @throws {ConfigError} if the configuration is invalid, or its client address has no source
  */
-export function createKnowingLimiter<Context>(
-  options: Omit<ConfigOptions<Context>, 'origin'>,
-  lacks: readonly Lack[],
-): Limiter {
+export function createKnowingLimiter(options: object, lacks: readonly Lack[]): Limiter {
   const limiter = createAppLimiter(options, lacks)
   checkAddress(limiter.config, limiter.readAddress)
   return limiter

@@ -1,8 +1,8 @@
 /** `sluice/next`: a rate limiter for `proxy.ts` of Next.js. */
 import type { Decision } from '../../core/base/decision.ts'
-import type { ConfigOptions } from '../../core/config/options.ts'
+import type { AppOptions } from '../../core/config/options.ts'
 import type { Limiter } from '../../core/feature.ts'
-import { sluiceOf } from '../app/sluice.ts'
+import { checkOf } from '../app/sluice.ts'
 import { createKnowingLimiter } from './knowing-limiter.ts'
 import { ofNext } from './lacks.ts'
 
@@ -44,7 +44,7 @@ export function rateLimitProxy<
   Context extends Request = Request,
   Event extends ProxyEvent = ProxyEvent,
 >(
-  options: Omit<ConfigOptions<Context>, 'origin'>,
+  options: AppOptions<Context>,
   proxy?: AdmittedProxy<Context, Event>,
 ): LimitedProxy<Context, Event> {
   return proxyOf(createKnowingLimiter(options, ofNext), proxy)
@@ -55,11 +55,10 @@ export function proxyOf<Context extends Request, Event extends ProxyEvent>(
   limiter: Limiter,
   proxy: AdmittedProxy<Context, Event> = () => undefined,
 ): LimitedProxy<Context, Event> {
-  const sluice = sluiceOf(limiter)
-
+  const check = checkOf(limiter)
   return async (request, event) => {
     const waitUntil = (promise: Promise<unknown>) => event.waitUntil(promise)
-    const { response, finish, decision } = await sluice.check(request, { waitUntil })
+    const { response, finish, decision } = await check(request, { waitUntil })
     if (response) return response
     return finish((await proxy(request, event, decision)) ?? passOn())
   }

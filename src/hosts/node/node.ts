@@ -1,6 +1,6 @@
 /** `sluice/node`: rate limiters for Express, Fastify and plain `http`. */
 import type { Decision } from '../../core/base/decision.ts'
-import type { ConfigOptions } from '../../core/config/options.ts'
+import type { AppOptions } from '../../core/config/options.ts'
 import type { Limiter } from '../../core/feature.ts'
 import type { Limits } from '../../limits/door.ts'
 import type { NodeRequest } from './incoming.ts'
@@ -44,9 +44,7 @@ export interface NodeRateLimiter {
  * app.use(rateLimiter({ clientAddress: 'socket', policies: [{ name: 'per-ip', limit: 100, window: '1m' }] }))
  */
 // biome-ignore lint/suspicious/noExplicitAny: fits the request of any framework
-export function rateLimiter<Context = any>(
-  options: Omit<ConfigOptions<Context>, 'origin'>,
-): NodeRateLimiter {
+export function rateLimiter<Context = any>(options: AppOptions<Context>): NodeRateLimiter {
   return middlewareOf(createNodeLimiter(options))
 }
 

@@ -3,12 +3,11 @@ import type { Decision } from '../../core/base/decision.ts'
 import { withRedisUrl } from '../../core/base/redis-url.ts'
 import { variablesFor } from '../../core/base/variables.ts'
 import { readsBodies } from '../../core/config/feature.ts'
-import type { ConfigOptions } from '../../core/config/options.ts'
 import type { Limiter } from '../../core/feature.ts'
 import { bodySources } from '../../core/request/body-sources.ts'
 import type { Limits } from '../../limits/door.ts'
 import { policyDoor } from '../../limits/policies.ts'
-import { type CheckResult, sluiceOf } from '../app/sluice.ts'
+import { type CheckResult, checkOf } from '../app/sluice.ts'
 import { bodySource, discard, mayHaveBody } from './body.ts'
 import { type NodeRequest, socketOf, toRequest } from './incoming.ts'
 import { createKnowingLimiter } from './knowing-limiter.ts'
@@ -62,9 +61,7 @@ const NOT_HANDLED = 0
  * Creates the limiter of a server of Node, whose variables are known when it starts.
  * @throws {ConfigError} if the configuration is invalid, its client address has no source, or the variables name no database
  */
-export function createNodeLimiter<Context>(
-  options: Omit<ConfigOptions<Context>, 'origin'>,
-): Limiter {
+export function createNodeLimiter(options: object): Limiter {
   const limiter = createKnowingLimiter(withRedisUrl(options), [ofNode])
   limiter.partsOf(variablesFor())
   return limiter
@@ -72,7 +69,7 @@ export function createNodeLimiter<Context>(
 
 /** Creates the function that decides the requests of a server, and sends the refusal of one that is refused. */
 export function serverOf(limiter: Limiter) {
-  const sluice = sluiceOf(limiter)
+  const checking = checkOf(limiter)
   const door = policyDoor(limiter)
   const usesBodies = readsBodies(limiter.config)
 
@@ -100,7 +97,7 @@ export function serverOf(limiter: Limiter) {
     const closed = new Promise<boolean>((resolve) =>
       response.once('close', () => resolve(hasEnded(incoming, response))),
     )
-    const check = await sluice.check(request, { context, remoteAddress, closed })
+    const check = await checking(request, { context, remoteAddress, closed })
     Object.assign(context, { rateLimit: check.decision, sluice: door })
     if (isOver(incoming, response)) {
       check.settle({ status: NOT_HANDLED, headers: new Headers() })
