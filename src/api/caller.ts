@@ -25,21 +25,13 @@ export async function callerOf(
     return { id: (await sha256(token!)).slice(0, 32) }
   }
   if (api || operate) {
-    return problem(403, {
-      title: 'Forbidden',
-      detail: `This endpoint needs a token of ${scopes.map((scope) => variables[scope]).join(' or ')}.`,
-    })
+    const names = scopes.map((scope) => variables[scope]).join(' or ')
+    return problem(403, { title: 'Forbidden', detail: `This endpoint needs a token of ${names}.` })
   }
-  return problem(
-    401,
-    {
-      title: 'Unauthorized',
-      detail: token
-        ? 'The token is not valid.'
-        : 'Send a token in the field Sluice-Token, or as Authorization: Bearer …',
-    },
-    { 'WWW-Authenticate': 'Bearer' },
-  )
+  const detail = token
+    ? 'The token is not valid.'
+    : 'Send a token in the field Sluice-Token, or as Authorization: Bearer …'
+  return problem(401, { title: 'Unauthorized', detail }, { 'WWW-Authenticate': 'Bearer' })
 }
 
 /** Returns the token of a call: `Sluice-Token`, or else the bearer token (RFC 6750, 2.1). */

@@ -1,15 +1,12 @@
 import type { RuntimeContext } from '../core/base/runtime.ts'
 import type { Limiter } from '../core/create.ts'
-import { missingParts } from '../core/decide/database.ts'
+import { type MissingPart, missingParts } from '../core/decide/database.ts'
 import { jsonAnswer } from '../core/respond/response.ts'
 import { callerOf, tokenOf } from './caller.ts'
 
 /** A reason why the Worker cannot decide or forward requests. Contains names of variables, never their values. */
-export interface HealthProblem {
+interface HealthProblem extends MissingPart {
   code: 'not-configured' | 'no-origin' | 'circuit-open'
-  /** The variable to set. */
-  variable?: string
-  detail: string
   /** When the circuit opened, ms since the epoch. */
   since?: number
 }
@@ -19,13 +16,10 @@ type Env = RuntimeContext['env']
 /** Creates the handlers of `GET /_sluice/health` and `GET /_sluice/ready`. Neither calls the database without a token. */
 export function createHealth({ config, log, rulesOf, partsOf }: Limiter) {
   /** @param noOrigin why requests cannot be forwarded, or `undefined` if they can */
-  function misconfigured(env: Env, noOrigin: string | undefined): HealthProblem[] {
-    const problems = missingParts(config, env).map(
-      (missing): HealthProblem => ({ code: 'not-configured', ...missing }),
-    )
-    if (noOrigin) problems.push({ code: 'no-origin', variable: 'ORIGIN', detail: noOrigin })
-    return problems
-  }
+  const misconfigured = (env: Env, noOrigin: string | undefined): HealthProblem[] => [
+    ...missingParts(config, env).map((one) => ({ code: 'not-configured' as const, ...one })),
+    ...(noOrigin ? [{ code: 'no-origin' as const, variable: 'ORIGIN', detail: noOrigin }] : []),
+  ]
 
   return {
     health(env: Env, noOrigin: string | undefined): Response {

@@ -2,8 +2,7 @@ import { sha256 } from '../core/base/digest.ts'
 import type { Idempotency } from '../core/decide/question.ts'
 import type { Caller } from '../core/endpoint.ts'
 import type { Matched } from '../core/program/match.ts'
-import { problem } from '../core/respond/response.ts'
-import { badRequest } from './problems.ts'
+import { badRequest, unprocessable } from './problems.ts'
 
 /** The time in which a repeated call gets the answer of the first, in ms. */
 const FOR_MS = 60_000
@@ -46,9 +45,8 @@ export const replayedField = (isReplayed: boolean): Record<string, string> =>
 /** The problem of a key that was used with another body, or before the policies changed. */
 export function keyConflict(): Response {
   const expected = 'a key that was not used in the last 60 s'
-  return problem(422, {
-    title: 'Unprocessable Content',
-    detail: 'This Idempotency-Key was used with another body, or before the policies changed.',
-    errors: [{ path: 'Idempotency-Key', expected, got: 'a used key' }],
-  })
+  return unprocessable(
+    [{ path: 'Idempotency-Key', expected, got: 'a used key' }],
+    'This Idempotency-Key was used with another body, or before the policies changed.',
+  )
 }

@@ -11,36 +11,21 @@ import { tryRequest, whyNot } from './explain.ts'
 import { conflict, noBans, unprocessable } from './problems.ts'
 import { banBody, type Target, targetBody } from './schema.ts'
 
-type Handler = (call: Call, policy: Policy) => Promise<Response>
-
-/** The operations on one key of a policy: `POST /_sluice/v1/policies/{name}/{operation}`. */
-const operations: Record<string, Handler> = {
-  peek: onTarget('peek'),
-  reset: onTarget('reset'),
-  unban: async (call, policy) =>
-    policy.penalty ? onTarget('unban')(call, policy) : noBans(policy),
-  ban,
-  try: tryRequest,
-}
-
+/** `POST /_sluice/v1/policies/{name}/{operation}`: an operation on one key of a policy. */
 export async function operate(call: Call): Promise<Response> {
-  return operations[call.rest.split('/')[1]!]!(call, policyIn(call))
-}
-
-function onTarget(mode: 'peek' | 'reset' | 'unban'): Handler {
-  return async (call, policy) =>
-    onKey(call, policy, await bodyOf(call.request, targetBody), { mode })
-}
-
-async function ban(call: Call, policy: Policy): Promise<Response> {
-  const { for: banMs, ...target } = await bodyOf(call.request, banBody)
+  const policy = policyIn(call)
+  const mode = call.rest.split('/')[1] as 'peek' | 'reset' | 'unban' | 'ban' | 'try'
+  if (mode === 'try') return tryRequest(call, policy)
   const { penalty } = policy
+  if (mode === 'unban' && !penalty) return noBans(policy)
+  if (mode !== 'ban') return onKey(call, policy, await bodyOf(call.request, targetBody), { mode })
+  const { for: banMs, ...target } = await bodyOf(call.request, banBody)
   if (!penalty) return noBans(policy)
   if (banMs > penalty.maxMs) {
     const expected = `at most the policy's penalty.max, ${spanText(penalty.maxMs)}`
     return unprocessable([{ path: 'for', expected, got: spanText(banMs) }])
   }
-  return onKey(call, policy, target, { mode: 'ban', banMs })
+  return onKey(call, policy, target, { mode, banMs })
 }
 
 async function onKey(

@@ -1,4 +1,4 @@
-import type { ConfigProblem, StoreError } from '../core/base/errors.ts'
+import { type ConfigProblem, lineOf, type StoreError } from '../core/base/errors.ts'
 import type { Policy } from '../core/config/parse.ts'
 import { problem } from '../core/respond/response.ts'
 
@@ -14,15 +14,12 @@ export const noBans = ({ name }: Policy): Response =>
 export const noOverrides = ({ name }: Policy): Response =>
   conflict(`The limits of the policy ${name} cannot be set for single keys. Set overrides: true.`)
 
-/** The problem of an invalid JSON body. Lists each error with its path. */
-export const unprocessable = (errors: ConfigProblem[]): Response =>
-  problem(422, {
-    title: 'Unprocessable Content',
-    detail: errors.map(
-      ({ path, expected, got }) => `${path}: expected ${expected}, got ${got}`,
-    )[0]!,
-    errors,
-  })
+/**
+ * The problem of an invalid JSON body. Lists each error with its path.
+ * @param detail defaults to the first error
+ */
+export const unprocessable = (errors: ConfigProblem[], detail = lineOf(errors[0]!)): Response =>
+  problem(422, { title: 'Unprocessable Content', detail, errors })
 
 /** The problem of an endpoint that has no fallback if the store fails. */
 export const storeFailed = ({ code, message }: StoreError): Response =>

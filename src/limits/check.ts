@@ -1,10 +1,10 @@
 /** Mistakes of calls by name and key. Each is a `TypeError` that tells what to write. */
-import { type ConfigProblem, messageOf, show } from '../core/base/errors.ts'
+import { type ConfigProblem, lineOf, show } from '../core/base/errors.ts'
 import { MAX_UNITS } from '../core/base/units.ts'
 import type { KeyValues } from '../core/program/explicit-key.ts'
 
 export const wrong = (call: string, problem: ConfigProblem) =>
-  new TypeError(`${call}: ${problem.path}: ${messageOf(problem)}`)
+  new TypeError(`${call}: ${lineOf(problem)}`)
 
 export const mistake = (call: string, path: string, expected: string, value: unknown) =>
   wrong(call, { path, expected, got: show(value) })

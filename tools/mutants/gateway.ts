@@ -104,16 +104,16 @@ export const gatewayMutants: Mutant[] = [
     'origin === undefined',
     'health',
   ),
-  gateway(
+  proxy(
     'The origin does not see what shadow policies would refuse',
-    'shadow: shadowField(decision)',
-    'shadow: {}',
+    'shadowField(decision)',
+    '{}',
     'shadow',
   ),
   gateway(
     'Pages cannot read the problem of a failed origin',
-    'finishProblem: (answer) => withOwnCors(c, answer)',
-    'finishProblem: (answer) => answer',
+    'originTimeoutMs, (answer) => withOwnCors(c, answer)',
+    'originTimeoutMs, (answer) => answer',
     'headers',
   ),
   decidedRequest(

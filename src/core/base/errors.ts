@@ -16,13 +16,16 @@ export interface ConfigProblem {
 export const messageOf = ({ expected, got, within, hint }: ConfigProblem): string =>
   `expected ${expected}, got ${got}${within ? ` (in "${within}")` : ''}${hint ? `. ${hint}` : ''}`
 
+/** The message of a problem, with its path. */
+export const lineOf = (problem: ConfigProblem): string => `${problem.path}: ${messageOf(problem)}`
+
 /** The configuration is invalid. The message lists every problem, one per line: path, expected, got. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   readonly problems: ConfigProblem[]
 
   constructor(problems: ConfigProblem[]) {
-    const lines = problems.map((problem) => `${problem.path}: ${messageOf(problem)}`)
+    const lines = problems.map(lineOf)
     super(lines.length === 1 ? lines[0] : `${lines.length} problems\n  ${lines.join('\n  ')}`)
     this.problems = problems
   }

@@ -12,9 +12,7 @@ import { createLimiter } from '../../core/create.ts'
 import type { Limiter } from '../../core/feature.ts'
 import { badHost, handle, limitRequest, unconfigured } from '../../core/pipeline.ts'
 import { normalizePath } from '../../core/request/path.ts'
-import { knownAddress } from '../../core/request/view.ts'
 import { withCors } from '../../core/respond/cors.ts'
-import { shadowField } from '../../core/respond/own-fields.ts'
 import { problem } from '../../core/respond/response.ts'
 import { defaults } from '../../features/defaults.ts'
 import { operators } from '../../features/endpoints/operators.ts'
@@ -116,23 +114,15 @@ export function gatewayOf(
       if (status === 508) log('loop', '', members.detail)
       return withOwnCors(c, problem(status, members))
     }
-    return limitRequest(limiter, raw, runtimeOf(c), ({ decision, view, isRead }) =>
-      forward(raw, origin!, {
-        timeoutMs: originTimeoutMs,
-        client: () => knownAddress(view),
-        isRead,
-        shadow: shadowField(decision),
-        finishProblem: (answer) => withOwnCors(c, answer),
-      }),
+    return limitRequest(limiter, raw, runtimeOf(c), (checked) =>
+      forward(checked, origin!, originTimeoutMs, (answer) => withOwnCors(c, answer)),
     )
   })
 
   app.onError((error, c) => {
-    log('error', error.name, error instanceof ConfigError ? error.message : 'a request failed')
-    const answer =
-      error instanceof ConfigError
-        ? unconfigured(error)
-        : problem(500, { title: 'Internal Server Error' })
+    const isOwn = error instanceof ConfigError
+    log('error', error.name, isOwn ? error.message : 'a request failed')
+    const answer = isOwn ? unconfigured(error) : problem(500, { title: 'Internal Server Error' })
     return withOwnCors(c, answer)
   })
   const { fetch } = app

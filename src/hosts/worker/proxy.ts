@@ -1,8 +1,10 @@
 import { type Address, formatAddress } from '../../core/base/ip.ts'
+import type { CheckedRequest } from '../../core/decided-request.ts'
 import { cgiName } from '../../core/request/names.ts'
 import { leavesBase } from '../../core/request/path.ts'
+import { knownAddress } from '../../core/request/view.ts'
 import { asVerbatim, IdentityTransformStream } from '../../core/respond/body-end.ts'
-import { dropFields, isOwn } from '../../core/respond/own-fields.ts'
+import { dropFields, isOwn, shadowField } from '../../core/respond/own-fields.ts'
 import { problem } from '../../core/respond/response.ts'
 
 /** Hop-by-hop fields (RFC 9110, 7.6.1), including obsolete ones. */
@@ -25,31 +27,21 @@ function hopByHopIn(headers: Headers): (name: string) => boolean {
   return (name) => HOP_BY_HOP.has(name) || further.has(name)
 }
 
-export interface ForwardOptions {
-  /** The time limit for the response headers, in ms. The body has no time limit. */
-  timeoutMs: number
-  /** The address of the client, for `X-Forwarded-For`. */
-  client: () => Address | undefined
-  /** Asks the origin for a body without compression, in which the limiter can read the cost. */
-  isRead: boolean
-  /** The field with the shadow policies that would have refused the request. */
-  shadow: Record<string, string>
-  /** Finishes a response that does not come from the origin (502, 504). */
-  finishProblem: (answer: Response) => Response
-}
-
 /**
- * Forwards a request to an origin and returns the response. Keeps the method, the parsed path, the query and the body; streams both
- * bodies; does not follow redirects. Removes the `Sluice-*` fields of the client, and sets `shadow`.
+ * Forwards an admitted request to an origin and returns the response. Keeps the method, the parsed path, the query and the body; streams
+ * both bodies; does not follow redirects. Removes the `Sluice-*` fields of the client, and names the shadow policies that would have refused.
  * @param origin an http(s) URL, whose path is put before the path of the request; or `'zone'`, the origin of the Worker's zone
- * @returns a 502 problem if the origin cannot be reached, a 504 problem if it does not answer in time, a 400 problem if the chunks of the
- *   body are malformed
+ * @param timeoutMs the time limit for the response headers, in ms. The body has no time limit
+ * @param finishProblem finishes a response that does not come from the origin: 502 if it cannot be reached, 504 if it does not answer in
+ *   time, 400 if the chunks of the body are malformed
  */
 export async function forward(
-  request: Request,
+  { decision, view, isRead }: CheckedRequest,
   origin: string,
-  { timeoutMs, client, isRead, shadow, finishProblem }: ForwardOptions,
+  timeoutMs: number,
+  finishProblem: (answer: Response) => Response,
 ): Promise<Response> {
+  const { request } = view
   const abort = new AbortController()
   const { signal } = abort
   const timer = setTimeout(() => abort.abort(), timeoutMs)
@@ -61,8 +53,10 @@ export async function forward(
   try {
     const isChunked = request.headers.has('transfer-encoding')
     const sent = isChunked ? withWatchedChunks(request, onBroken) : request
-    const outgoing = origin === 'zone' ? forZone(sent) : readdress(sent, origin, client())
-    for (const [name, value] of Object.entries(shadow)) outgoing.headers.set(name, value)
+    const outgoing = origin === 'zone' ? forZone(sent) : readdress(sent, origin, knownAddress(view))
+    for (const [name, value] of Object.entries(shadowField(decision)))
+      outgoing.headers.set(name, value)
+    // The limiter reads the cost in a body without compression.
     if (isRead) outgoing.headers.set('accept-encoding', 'identity')
     const loop = request.headers.get('cdn-loop')
     outgoing.headers.set('CDN-Loop', loop ? `${loop}, sluice` : 'sluice')
