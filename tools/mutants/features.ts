@@ -658,8 +658,8 @@ const apiMutants: Mutant[] = [
   api('operate')('a ban may be longer than max', 'banMs > penalty.maxMs', 'banMs < 0', 'operate'),
   api('operate')(
     'a policy without a penalty unbans',
-    "policy.penalty ? onTarget('unban')(call, policy) : noBans(policy)",
-    "onTarget('unban')(call, policy)",
+    "if (mode === 'unban' && !penalty) return noBans(policy)",
+    '',
     'operate',
   ),
   api('operate')(
