@@ -13,7 +13,7 @@ import type { Config } from '../config/parse.ts'
 import type { UpstashDatabase } from '../connection/upstash/upstash.ts'
 
 /** A variable of the database that the environment does not have, or has with a wrong value. */
-interface MissingPart {
+export interface MissingPart {
   /** The variable to set. Absent if the database does not come from a variable. */
   variable?: string
   /** What to do. Contains names of variables, never their values. */
