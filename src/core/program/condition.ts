@@ -15,8 +15,8 @@ type Comparison = boolean | undefined
 
 /**
  * Compiles a condition into comparisons, the cheap ones first.
- * @param unknown the result of a comparison that is unknown. True where a match is the strictest for the client, so that it cannot evade a
- * policy with a repeated parameter or an unreadable body; for `not` the opposite
+ * @param unknown the result of a comparison that is unknown: true where a match is strictest for the client, so that no repeated parameter or
+ * unreadable body evades a policy; for `not` the opposite
  */
 export function compileCondition(
   condition: Condition,

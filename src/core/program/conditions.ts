@@ -1,4 +1,3 @@
-/** Compiles conditions, paths, and the rules that depend on them. */
 import { needed } from '../base/needed.ts'
 import { Unusable } from '../base/part.ts'
 import type { Soon } from '../base/when-known.ts'
@@ -48,7 +47,7 @@ function compileCost(
   }
 }
 
-/** Compiles the share of the quota that a request must leave free: that of the first rule that matches, otherwise 0; of several that may be the first, the largest. `undefined` without rules. */
+/** Compiles the share of the quota that a request must leave free: the largest of the rules that may be the first to match, otherwise 0. */
 function compileReserve(
   { reserve }: Policy,
   config: Pick<Config, 'caseSensitivePaths'>,

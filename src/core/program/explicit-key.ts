@@ -36,7 +36,6 @@ export async function matchByKey(
   return 'expected' in found ? found : withShare(found, shareOfAny(policy))
 }
 
-/** Makes the matches of several policies, each by its name and its key. */
 export async function matchedByKeys(
   rules: Rules,
   limits: readonly (readonly [name: string, key: KeyValues])[],
@@ -51,7 +50,7 @@ export async function matchedByKeys(
   return twice(policies) ?? { policies }
 }
 
-/** Makes the match of one policy from explicit values of its key, in the order of the key. Normalizes the values like those of a request. */
+/** Makes the match of one policy from the values of its key, in the order of the key. Normalizes them like those of a request. */
 export async function explicitKey(
   policy: Policy,
   key: KeyValues,
@@ -94,10 +93,7 @@ export async function explicitKey(
   )
 }
 
-/**
- * Makes the match of a policy with a partition key, or with a subject, whose key is not known, in the size of a plan. Returns a problem if the
- * policy does not have the plan.
- */
+/** Makes the match of a policy with a partition key, or with a subject whose key is not known, in the size of a plan that it must have. */
 export function matchOf(
   policy: Policy,
   key: Part[] | string,

@@ -49,7 +49,7 @@ export function labelOf(part: KeyPart): string {
 
 /**
  * Compiles a key into a function that reads the partition key of a request. A part that is missing, empty or unusable has no value.
- * @param exact a part that is not folded: a plan has one name, and of the values that a policy counts with `distinct` each spelling is another one
+ * @param exact a part that is not folded: a plan, or a value of `distinct`, each spelling of which is another one
  */
 export function compileKey(
   key: KeyPart[],

@@ -27,8 +27,8 @@ export interface Rules {
 
 /**
  * Matches a request against a configuration.
- * @param isRefused is asked before the body is read, with the policies that do not depend on it. If it returns true, these are the result,
- * so that a refused client cannot hold an isolate with a body that it withholds. Defaults to no such question
+ * @param isRefused is asked before the body is read, with the policies that do not depend on it. If it returns true, these are the result: a
+ * refused client cannot hold an isolate with a body that it withholds. Defaults to no such question
  */
 export type Matcher = (
   view: RequestView,
@@ -38,13 +38,10 @@ export type Matcher = (
 /** The stages that parts and features add to the match of requests. */
 export interface MatchStages extends KeyStages {
   compileConditions?: typeof compileConditions
-  /** Finds the size of a policy by the plan of a request. */
   compilePlan?: CompilePlan
-  /** Finds the size of a policy by a claim of the token. A request without the claim has that of its plan. */
   compileClaim?: CompileClaim
   /**
-   * Describes each message of a request, and combines the results.
-   * @param views views of the request, one for each reading of its path
+   * Describes each message of a request, in views for each reading of its path, and combines the results.
    * @param describe returns how a policy applies to one message, which is in the views
    * @param freeKeys the keys in Redis that one call takes besides one quota of each policy
    */
@@ -55,10 +52,7 @@ export interface MatchStages extends KeyStages {
   ) => Soon<Met | Unmet>
 }
 
-/**
- * Compiles a configuration into a function that matches requests against it.
- * @param clock selects the period of a calendar window, ms since the epoch
- */
+/** Compiles a configuration into a matcher. The clock selects the period of a calendar window, ms since the epoch. */
 export function compileMatcher(
   config: MatchConfig,
   log: Log,
@@ -119,13 +113,11 @@ export function compileMatcher(
   return async (view, isRefused) => match(await withCredentials(view), isRefused)
 }
 
-/** The first entry that exempts requests from a policy. */
 const entryFor = <Entry extends { policies: string[] | undefined }>(
   { name }: Policy,
   allowed: Entry[],
 ) => allowed.find(({ policies = [name] }) => policies.includes(name))
 
-/** Reports whether the policy applies to the request. */
 export const isMatch = (one: Match | Unmet): one is Match => !('unmet' in one)
 
 function matchedBy(each: (Met | Unmet)[]): Matched {
@@ -261,7 +253,6 @@ function compilePolicy(
   return { policy, begin: policy.usesBody ? beginBody : describe }
 }
 
-/** The match with the part of the quota that it must leave free. */
 export const withShare = (match: Match, share: number | undefined): Match =>
   share ? { ...match, share, floor: floorUnits(match.policy, share) } : match
 

@@ -1,4 +1,3 @@
-/** The path of a request in policies: its readings, and the sources of key parts that are in it. */
 import type { KeyPart } from '../config/schema/key.ts'
 import { folded } from '../request/fold.ts'
 import { normalizePath, pathMatcher, pathOf, readings } from '../request/path.ts'

@@ -12,10 +12,7 @@ export type CompilePlan = (
   readers: KeyReaders,
 ) => SizeOf | undefined
 
-/**
- * Compiles the sizes of a policy by a claim. `undefined` for a policy without one.
- * @param planned the size of a request without the claim; defaults to that of the policy
- */
+/** Compiles the sizes of a policy by a claim. `undefined` for a policy without one. Without the claim, a request has the `planned` size. */
 export type CompileClaim = (
   policy: Policy,
   readers: KeyReaders,
@@ -29,13 +26,13 @@ export function ofPlan(policy: Policy, name: string): Policy | undefined {
   return { ...withLimit(policy, plan.limits[name]!), planName: name }
 }
 
-/** Returns a policy with another limit. All limits share one counter, so a change takes effect at once. */
+/** All limits of a policy share one counter, so a change takes effect at once. */
 export const withLimit = (policy: Policy, limit: number): Policy => ({
   ...policy,
   limit,
   burst: policy.burstIsLimit ? limit : policy.burst,
 })
 
-/** The policy with the smallest limit, for a request that may have any of these sizes. */
+/** The smallest, for a request that may have any of these sizes. */
 export const smallest = (sizes: readonly Policy[]): Policy =>
   sizes.reduce((least, size) => (size.limit < least.limit ? size : least))

@@ -1,4 +1,3 @@
-/** The sources of key parts: how each reads a request, and a value that is given without one. */
 import { contains } from '../base/contains.ts'
 import { sha256 } from '../base/digest.ts'
 import { type Address, network, networkRange, parseAddress } from '../base/ip.ts'
@@ -17,7 +16,7 @@ export interface KeyReaders {
   claims: Claims
   /** Undefined if nothing depends on API keys. */
   apiKey: ReturnType<typeof createApiKey> | undefined
-  /** Called if a key function throws or returns an invalid key. The part then counts as missing. */
+  /** Called if a key function throws or returns an invalid key, which counts as missing. */
   onKeyError: (error: unknown) => undefined
   sources: Sources
 }
@@ -30,7 +29,7 @@ export interface SourceOptions {
   /** The paths of the policy. */
   paths: string[]
   readers: KeyReaders
-  /** The result of a value that cannot be read. A feature may come from another copy of the package, with another class. */
+  /** The result of a value that cannot be read. A feature of another copy of the package has another class. */
   unreadable: Unusable
 }
 
@@ -38,10 +37,7 @@ type Cased = Pick<SourceOptions, 'caseSensitivePaths'>
 
 export interface PartSource {
   compile(part: KeyPart, options: SourceOptions): Read
-  /**
-   * Folds a value that the client writes, and that may name an account: all spellings of an account have one quota. Defaults to the value:
-   * those of an issuer, of an app, and of a digest are exact.
-   */
+  /** Folds a value that the client writes, and that may name an account: all spellings of one have one quota. Defaults to the exact value. */
   fold?(value: string, part: KeyPart, options: Cased): string
   /** Reads a given value. Returns `undefined` if it is missing, or an error whose message is the expected value. Defaults to `fold`. */
   given?(value: string, part: KeyPart, options: Cased): Soon<string | undefined | Error>

@@ -10,11 +10,7 @@ export interface Verified {
   through: boolean
   /** Gives the matches of the request counters of their own. */
   mark: (matched: Matched) => Matched
-  /**
-   * The fields that report the decision to the sender.
-   * @param from the request of the client
-   * @param sent the fields of the response
-   */
+  /** The fields that report the decision on the request `from` to its sender, with those of the response, `sent`. */
   fields: (
     outcome: Outcome,
     matched: Matched,

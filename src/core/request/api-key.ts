@@ -7,8 +7,7 @@ import { oncePerRequest, type RequestView } from './view.ts'
 
 /**
  * Creates a reader of API keys. It returns the SHA-256 of the key in hex, so that the key itself reaches neither the store nor a log, or
- * `undefined` if the request has no key. A key that is not known is unverified. Never throws.
- * @param log receives an event `api-keys` if the variable is missing or contains entries that are not digests. Errors of clients are not logged.
+ * `undefined` without one. A key that is not known is unverified. Never throws, and logs only a missing or wrong variable.
  */
 export function createApiKey(
   { from, known }: ApiKeys,
@@ -18,18 +17,12 @@ export function createApiKey(
 
   function digestsIn(text: unknown): Set<string> {
     if (typeof text !== 'string' || text.trim() === '') {
-      log(
-        'api-keys',
-        'missing',
-        'the variable named by apiKeys.known is not set: every key is unverified',
-      )
+      const message = 'the variable named by apiKeys.known is not set: every key is unverified'
+      log('api-keys', 'missing', message)
       return new Set()
     }
     if (cached?.text === text) return cached.digests
-    const entries = text
-      .toLowerCase()
-      .split(/[\s,]+/)
-      .filter(Boolean)
+    const entries = text.toLowerCase().match(/[^\s,]+/g) ?? []
     const digests = entries.filter((entry) => /^[\da-f]{64}$/.test(entry))
     const others = entries.length - digests.length
     if (others > 0) {

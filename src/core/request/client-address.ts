@@ -12,13 +12,12 @@ export interface Connection {
   remoteAddress: string | undefined
 }
 
-/** Reads the address of the client. Returns `undefined` if the request has none. */
+/** Reads the address of the client; `undefined` if the request has none. */
 export type ReadAddress = (connection: Connection) => Address | undefined
 
 /**
- * Compiles the setting `clientAddress`. Without a setting, the address is `CF-Connecting-IP` on Cloudflare.
- * @param log gets an event if a request has no address, or not where it should be: by default such requests share one quota, so a wrong
- * setting must be visible
+ * Compiles the setting `clientAddress`. Without one, the address is `CF-Connecting-IP` on Cloudflare.
+ * @param log hears of a request without an address: by default such requests share one quota, so a wrong setting must be visible
  * @throws {ConfigError} when it reads the first address, without a setting outside of Cloudflare: every client would share one quota
  */
 export function addressReader(

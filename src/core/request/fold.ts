@@ -19,10 +19,7 @@ export function strip(
 
 export const trimmed = (text: string): string => strip(text, isBlank)
 
-/**
- * The text of a header field. The Fetch API reads each byte as a character, and most origins read the bytes as UTF-8. Those that are not
- * UTF-8 stay characters.
- */
+/** The text of a header field. The Fetch API reads each byte as a character, and most origins read the bytes as UTF-8 if they are. */
 export function textOfField(value: string): string {
   if (/^[ -~]*$/.test(value) || /[^\0-\xff]/.test(value)) return value
   try {
@@ -37,8 +34,8 @@ export function textOfField(value: string): string {
 const IGNORED = /[\u0300-\u036f\p{Cc}\p{Default_Ignorable_Code_Point}]/gu
 
 /**
- * Folds the spellings that login forms and databases read as one name: letter case, the compatibility forms of Unicode (UAX #15, NFKC),
- * accents and invisible characters, which collations ignore, and white space at the ends. A text without anything else is kept.
+ * Folds the spellings that login forms and databases read as one name: letter case, the compatibility forms of Unicode (UAX #15, NFKC), and
+ * accents, invisible characters and white space at the ends, which collations ignore. A text of nothing else is kept.
  */
 export function folded(text: string): string {
   if (/^[!-~]*$/.test(text)) return text.toLowerCase()

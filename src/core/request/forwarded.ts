@@ -1,4 +1,3 @@
-/** The address of a client in a field that trusted proxies write. */
 import { type Address, inNetworks } from '../base/ip.ts'
 import type { Log } from '../base/log.ts'
 import {
@@ -17,10 +16,7 @@ export const compileForwarded = (setting: Forwarded, log: Log, networks: Network
 const isIn = (trusted: string[], networks: Networks) =>
   inNetworks(trusted.flatMap((one) => networks[one] ?? one))
 
-/**
- * Reads the field of a trusted proxy. A request without the field, such as a health check by the proxy itself, has the address of its
- * connection.
- */
+/** Reads the field of a trusted proxy. Without it, as in a health check by the proxy itself, the address of the connection counts. */
 const orPeer =
   (header: string, log: Log, read: (field: string) => Address | undefined): ReadAddress =>
   ({ request, remoteAddress }) => {
@@ -49,10 +45,7 @@ function fromHeader(
 
 const FORWARDED_FOR = 'x-forwarded-for'
 
-/**
- * Walks `X-Forwarded-For` from its end, where the nearest proxy has written, to the first address that is not a trusted proxy. A client
- * can write only what is before that address.
- */
+/** Walks `X-Forwarded-For` from its end, the nearest proxy, to the first untrusted address. A client can write only what is before it. */
 function fromForwardedFor(
   { trustedProxies }: Extract<Forwarded, { forwardedFor: unknown }>['forwardedFor'],
   log: Log,

@@ -14,20 +14,13 @@ export interface CompiledRule<View> {
 
 /** One message of a request: its body, or one item of a body that is a list. */
 export interface Message {
-  /**
-   * The value of a key part.
-   * @param unreadable the result if the body or the value cannot be read
-   */
+  /** The value of a key part, or `unreadable` if the body or the value is. */
   read: <Unreadable>(
     part: Pick<BodyPart, 'name' | 'digest'>,
     unreadable: Unreadable,
   ) => Soon<string | undefined | Unreadable>
   /** Compares a condition. `undefined` if the body or a value cannot be read. */
   meets: (condition: NonNullable<Condition['body']>) => boolean | undefined
-  /**
-   * The cost in units.
-   * @param rules the rules of the cost
-   * @param view the view that has this message
-   */
+  /** The cost in units by these rules, for the view that has this message. */
   cost: <View>(rules: (CompiledRule<View> & { cost: number })[], cost: Cost, view: View) => number
 }

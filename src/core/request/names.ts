@@ -17,8 +17,8 @@ const isDropped = (character: string, isBefore: boolean): boolean =>
   character <= ' ' || character > '~' || (isBefore && '[]?$'.includes(character))
 
 /**
- * Folds a name as origins do that change names. PHP reads `.`, a space and an open `[` as `_`, and ends a name at a NUL; Rack and qs read
- * `[name]` as `name`, and `name[]` as a list; ASP.NET ignores the letter case.
+ * Folds a name as some origins do. PHP reads `.`, a space and an open `[` as `_`, and ends a name at a NUL; Rack and qs read `[name]` as
+ * `name`, and `name[]` as a list; ASP.NET ignores the letter case.
  */
 function folded(name: string): string {
   const text = strip(decoded(name).split('\0', 1)[0]!, isDropped)
@@ -30,7 +30,7 @@ function folded(name: string): string {
 
 const known = new Map<string, string>()
 
-/** Reports whether some origin may read a name that a client has sent as a name of the configuration, or as a list of that name. */
+/** True if some origin may read a sent name as a name of the configuration, or as a list of that name. */
 export function mayBe(sent: string, name: string): boolean {
   if (sent.length < name.length) return false
   const wanted = known.get(name) ?? folded(name)

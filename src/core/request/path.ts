@@ -2,9 +2,8 @@ import { isBlank, strip } from './fold.ts'
 import type { RequestView } from './view.ts'
 
 /**
- * Normalizes a path for policies, so that a client cannot evade a policy with another spelling. Decodes percent-encodings once, treats
- * `\` as `/`, drops path parameters (`;x=1`), resolves `.` and `..`, and drops empty segments and a trailing slash. The origin still
- * receives the path as the URL standard writes it.
+ * Normalizes a path for policies, so that no other spelling evades one: decodes percent-encodings once, treats `\` as `/`, drops path
+ * parameters (`;x=1`), empty segments and a trailing slash, and resolves `.` and `..`. The origin receives the path of the URL.
  */
 export const normalizePath = (path: string): string => spellings(path)[0]!
 
@@ -28,7 +27,6 @@ export function readings(path: string, sent = path): string[] {
   return [...new Set(all.flatMap(byPrograms).flatMap((one) => [one, ...linesOf(one)]))]
 }
 
-/** The path that a policy is matched with. */
 export const pathOf = (view: Pick<RequestView, 'path' | 'pathsBy'>): string =>
   view.path ?? view.pathsBy(readings)[0]!
 
@@ -86,8 +84,8 @@ function spellings(path: string, ways = READINGS): string[] {
 }
 
 /**
- * Reports whether an origin may resolve a path, appended to a base path, to a path outside the base. Below `/app`, `/..%2Fx` is `/x` for
- * an origin that decodes `%2F` before it resolves `..`, and `/..;/x` is `/x` for an origin that drops path parameters first.
+ * True if an origin may resolve a path, appended to a base path, to one outside the base. Below `/app`, `/..%2Fx` is `/x` for an origin that
+ * decodes `%2F` before it resolves `..`, and `/..;/x` is `/x` for one that drops path parameters first.
  */
 export function leavesBase(path: string): boolean {
   const expected = spellings(path).map((reading) => `/base${reading}`.replace(/\/$/, ''))
@@ -119,10 +117,7 @@ function resolve(parts: string[], [dotsOf, nameOf]: Reading, merges: boolean): s
   return `/${segments.filter((segment) => segment !== '').join('/')}`
 }
 
-/**
- * Compiles a pattern for normalized paths: `/login`, `/users/:id` (one segment) or `/api/*` (`/api` and every path below it). The result
- * returns the parameters of a path that matches, else `undefined`. Letter case does not matter by default.
- */
+/** Compiles a pattern of `match.path` for normalized paths. The result returns the parameters of a path that matches, else `undefined`. */
 export function pathMatcher(
   pattern: string,
   caseSensitive = false,

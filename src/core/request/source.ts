@@ -23,10 +23,7 @@ export function readSource(source: Source, view: SourceView): string | Unusable 
   return others.some((other) => other !== first) ? UNREADABLE : (first ?? undefined)
 }
 
-/**
- * Reads the first of several sources that is present. If it is unreadable, later sources are not read. Otherwise a client could make
- * Sluice count one credential while the origin uses another.
- */
+/** Reads the first source that is present, also if it is unreadable: Sluice must not count one credential while the origin uses another. */
 export function readFirst(sources: Source[], view: SourceView): string | Unusable | undefined {
   for (const source of sources) {
     const found = readSource(source, view)
@@ -35,7 +32,7 @@ export function readFirst(sources: Source[], view: SourceView): string | Unusabl
   return undefined
 }
 
-/** Reports whether none of these sources is present, apart from a bearer token. */
+/** True if none of these sources is present, apart from a bearer token. */
 export const hasAtMostBearer = (sources: Source[], view: SourceView): boolean =>
   readFirst(
     sources.filter(({ source }) => source !== 'bearer'),
@@ -70,10 +67,9 @@ function certain(values: (string | undefined)[]): (string | Unusable)[] {
 const TOKEN_WORD = /(?:^|\s|\btoken="?)[\w-]+\.[\w-]+\.[\w-]+(?:["\s,;]|$)/i
 
 /**
- * Finds the bearer tokens of an `Authorization` header, which contains a comma if it was sent twice. Frameworks use the first word after
- * the scheme, everything up to a `;` or a quote, or the text after the last `Bearer`; a value that they would read differently is
- * unreadable. Many origins ignore the scheme and use the second word, or the rest without `Bearer `. So a token with another scheme is
- * unreadable too.
+ * The bearer tokens of an `Authorization` header, which contains a comma if it was sent twice. Frameworks use the first word after the scheme,
+ * everything up to a `;` or a quote, or the text after the last `Bearer`; many ignore the scheme and use the second word. A value that they
+ * would read differently, and a token with another scheme, is unreadable.
  */
 function bearers(field: string): (string | Unusable)[] {
   if (!/bearer\W/i.test(field)) return TOKEN_WORD.test(field) ? [UNREADABLE] : []

@@ -1,13 +1,10 @@
 import { sha256 } from '../base/digest.ts'
 import { oncePerRequest, type RequestView } from './view.ts'
 
-/** Shorter tokens are ignored, because they could be guessed. */
+/** Shorter tokens could be guessed. */
 const MIN_LENGTH = 16
 
-/**
- * The tokens in a variable, separated by spaces or commas. A variable has several tokens during a rotation. Tokens of less than 16
- * characters are ignored.
- */
+/** The tokens in a variable, several during a rotation, separated by spaces or commas. Those of less than 16 characters are ignored. */
 export const tokensIn = (configured: unknown): string[] =>
   typeof configured === 'string'
     ? configured.split(/[\s,]+/).filter((token) => token.length >= MIN_LENGTH)

@@ -73,10 +73,7 @@ export class RequestView implements RuntimeContext {
   get host(): string {
     return this.url.hostname.replace(/\.$/, '').toLowerCase()
   }
-  /**
-   * The readings of the path, in lower case unless paths are case-sensitive. They are read once.
-   * @param readings lists the readings of the path of a URL; the second argument is the path as it was sent
-   */
+  /** The readings of the path, in lower case unless paths are case-sensitive. `sent` is the path as it was sent. */
   pathsBy(readings: (path: string, sent?: string) => string[]): string[] {
     if (!this.readPaths) {
       const { url } = this.request

@@ -8,17 +8,12 @@ export const { FixedLengthStream, IdentityTransformStream = TransformStream } = 
 /** Responses whose bodies are the received bytes, not decoded by `Content-Encoding`. Their `Content-Length` is correct. */
 const verbatim = new WeakSet<Response>()
 
-/** Marks a response whose body is neither decoded nor encoded on the way. */
 export function asVerbatim(answer: Response): Response {
   verbatim.add(answer)
   return answer
 }
 
-/**
- * Calls `ended` once the body of a response is sent, or once sending fails because the client disconnects or the source breaks off.
- * Calls it immediately if there is no body.
- * @returns the response to send, with a body that passes through this function
- */
+/** Calls `ended` once the body of a response is sent, or sending fails; at once without a body. @returns the response to send */
 export function whenEnded(answer: Response, ended: () => void): Response {
   const upgraded = (answer as { webSocket?: unknown }).webSocket
   if (!answer.body || upgraded) {
@@ -26,10 +21,8 @@ export function whenEnded(answer: Response, ended: () => void): Response {
     return answer
   }
   const { readable, writable } = pipeFor(answer)
-  answer.body.pipeTo(writable).then(
-    () => ended(),
-    () => ended(),
-  )
+  const done = () => ended()
+  answer.body.pipeTo(writable).then(done, done)
   return new Response(readable, answer)
 }
 

@@ -7,12 +7,11 @@ const ALLOW_CREDENTIALS = 'Access-Control-Allow-Credentials'
 const EXPOSE = 'Access-Control-Expose-Headers'
 
 /**
- * Lets pages of other origins read the limiter's fields (CORS protocol of the Fetch standard). Exposes these fields and `Retry-After`
- * on each response that has `Access-Control-Allow-Origin`. Adds that field, with `Vary`, to responses of the limiter and the gateway
- * if `config.cors` names the origin of the page. Their other responses need no `Vary`, because all of them are `no-store`.
+ * Lets pages of other origins read the limiter's fields (CORS protocol of the Fetch standard). Exposes these fields and `Retry-After` on each
+ * response with `Access-Control-Allow-Origin`. Adds that field, with `Vary`, to responses of the limiter and the gateway if `config.cors` names
+ * the origin of the page. Their other responses need no `Vary`, because all of them are `no-store`.
  *
- * Does not answer preflights (`OPTIONS` with `Access-Control-Request-Method`). They are counted and forwarded like other requests.
- * If a preflight is refused, the request of the page fails too.
+ * Answers no preflights: they are counted and forwarded like other requests. If one is refused, the request of the page fails too.
  * @param page the `Origin` of the request, for a response of the limiter or the gateway (429, 503, 403; 502, 504). Defaults to none
  * @returns the same response, or a copy if it must change and is immutable
  */

@@ -10,10 +10,7 @@ const SCRIPT =
 export const escapeHtml = (text: string): string =>
   text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 
-/**
- * Makes the page of a refusal for browsers, with the status and the fields of its problem document. The page loads nothing, and is
- * complete without its script. Without `Retry-After` it has the detail of the problem.
- */
+/** Makes the page of a problem document for browsers. It loads nothing, and is complete without its script and without `Retry-After`. */
 export async function pageOf(document: Response): Promise<Response> {
   const { title, detail } = (await document.json()) as { title: string; detail: string }
   // The `Response` of `@hono/node-server`, which may be the global one, has other headers once its body is read.

@@ -9,7 +9,6 @@ import { pageOf } from './page.ts'
 import { leastShare } from './ratelimit-fields/sets.ts'
 import { refusal, retryAfter } from './response.ts'
 
-/** A refused request. */
 export interface Refused {
   decision: Decision
   /** The limit that refuses it for the longest time. */
@@ -28,10 +27,7 @@ export interface ErrorBody {
   isAnswer: boolean
 }
 
-/**
- * Makes a refusal in an error format.
- * @param problem the problem document
- */
+/** Makes a refusal in an error format of the problem document. */
 export type ErrorWriter = (
   format: ErrorFormat,
   request: Request,
@@ -47,18 +43,14 @@ export interface RefusalStages {
     refused: Refused,
     errorBody: ErrorWriter | undefined,
   ) => Promise<Response>
-  /** Makes the body of a refusal in an error format. */
   errorBody?: ErrorWriter
 }
 
 /**
- * Makes the response to a refused request, without the rate limit fields. It is the refusal of the policy that refuses the request for
- * the longest time, else that of the configuration. A function answers only what is over a limit (429): one that
- * writes a wait knows nothing of an address on the list `deny`. If it throws or returns no refusal, the error is logged and the default is
- * returned.
- * @param stages make a refusal by an object
+ * Makes the response to a refused request, without the rate limit fields: that of the policy that refuses the request for the longest time,
+ * else that of the configuration, else `standard`. A function answers only what is over a limit (429): one that writes a wait knows nothing of
+ * an address on the list `deny`. If it throws or returns no refusal, the error is logged, and `standard` is returned.
  * @param contextOf makes the argument of a function
- * @param standard the default
  */
 export function refuse(
   decision: Decision,

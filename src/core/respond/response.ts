@@ -8,10 +8,7 @@ import { withChanged } from './own-fields.ts'
 import { merge } from './ratelimit-fields/merge.ts'
 import { SLOTS, seconds, setOf } from './ratelimit-fields/sets.ts'
 
-/**
- * Adds the fields of a decision to a response, in the configured sets. Merges them with existing fields (see `merge`).
- * @returns the same response, or a copy if it is immutable
- */
+/** Adds the fields of a decision to a response, in the configured sets, merged with existing fields. */
 export function withDecisionFields(
   response: Response,
   decision: Decision,
@@ -23,10 +20,7 @@ export function withDecisionFields(
   })
 }
 
-/**
- * Adds the fields of a decision, and those that let pages read them: all that a response of a limiter gets.
- * @param page as of `withCors`
- */
+/** All that a response of a limiter gets: the fields of a decision, and those that let the page, as of `withCors`, read them. */
 export const withFields = (
   response: Response,
   decision: Decision,
@@ -78,10 +72,7 @@ function respond(
   return answer.headers === headers ? new Response(document, { status, headers: all }) : answer
 }
 
-/**
- * The headers of recent problem documents: those of refusals change once a second. workerd takes 3 µs for each field of a record, and 5 µs
- * for a copy of all.
- */
+/** The headers of recent problem documents: those of refusals change once a second. workerd takes 3 µs for each field, 5 µs for a copy. */
 const recent = new Recent<Headers>(100)
 
 /** Headers that no caller may change. The value of a field has no line end. */
@@ -95,7 +86,7 @@ function keptHeaders(fields: FieldsByName): Headers {
   return headers
 }
 
-/** Returns `Retry-After` (RFC 9110, 10.2.3): the time before which the same request cannot pass. No field if that time is 0 or unknown. */
+/** `Retry-After` (RFC 9110, 10.2.3): the time before which the same request cannot pass. No field if that time is 0 or unknown. */
 export function retryAfter(decision: Decision): FieldsByName {
   const waitMs = minimumWait(decision)
   return waitMs ? { 'Retry-After': `${seconds(waitMs)}` } : {}
@@ -104,10 +95,7 @@ export function retryAfter(decision: Decision): FieldsByName {
 const hasSlots = ({ unit }: LimitState) => unit === SLOTS
 const isRefusing = ({ mode, allowed }: LimitState) => mode === 'enforce' && !allowed
 
-/**
- * Returns the minimum wait in ms. Ignores waits for a slot of concurrent requests: a slot is released when a request in flight ends,
- * which is unknown and usually much earlier than the expiry of the slot.
- */
+/** The minimum wait in ms, without those for a slot: it is released when a request in flight ends, usually much earlier than it expires. */
 function minimumWait({ retryAfterMs, limits }: Decision): number | null {
   const refusing = limits.filter(isRefusing)
   if (retryAfterMs === null || !refusing.some(hasSlots)) return retryAfterMs

@@ -18,19 +18,13 @@ export const SLOTS = 'concurrent-requests'
 export const window = ({ windowMs, unit }: LimitState) =>
   unit !== SLOTS && windowMs % 1000 === 0 ? Math.min(windowMs / 1000, MAX_SF_INTEGER) : undefined
 
-/**
- * Seconds until `remaining` next grows. On a refusal at most Retry-After, as draft-11 requires ("Server Behavior"). `undefined` for
- * concurrent requests, because a slot is released when a request in flight ends.
- */
+/** Seconds until `remaining` next grows; on a refusal at most Retry-After, as draft-11 requires ("Server Behavior"). None for slots. */
 const untilMore: Quantity = ({ nextAfterMs, unit }, { retryAfterMs }) =>
   unit === SLOTS
     ? undefined
     : seconds(retryAfterMs ? Math.min(nextAfterMs, retryAfterMs) : nextAfterMs)
 
-/**
- * Selects the enforced limit with the lowest `rank`; among equals, the one with the longest `wait`. On a refusal it selects the limit
- * that refuses longest, because Retry-After is its wait.
- */
+/** Selects the enforced limit with the lowest `rank`, of equals that with the longest `wait`; on a refusal the one that refuses longest. */
 export const nearest =
   (rank: (limit: LimitState) => number, wait: (limit: LimitState) => number) =>
   ({ allowed, limits }: Decision): LimitState | undefined => {
@@ -47,7 +41,7 @@ export const nearest =
 
 const refusing = ({ retryAfterMs }: LimitState) => -(retryAfterMs ?? Number.POSITIVE_INFINITY)
 
-/** Selects the limit with the smallest remaining share of its quota; on a refusal the one that refuses longest. */
+/** The smallest remaining share of a quota. */
 export const leastShare = nearest(
   ({ remaining, limit }) => remaining / limit,
   ({ nextAfterMs }) => nextAfterMs,
@@ -70,11 +64,7 @@ const left: Quantity = (state, decision) => {
   return `"${state.policy}";r=${remaining(state)}${t === undefined ? '' : `;t=${t}`}`
 }
 
-/**
- * Makes a set of its fields.
- * @param reports selects the limit whose state the fields report
- * @param quantities the value of each field, by its name. A field without a value is left out
- */
+/** Makes a set of fields by their names. They report the limit that `reports` selects; one without a value is left out. */
 export function fieldSet(
   reports: (decision: Decision) => LimitState | undefined,
   quantities: Record<string, Quantity>,
