@@ -238,7 +238,7 @@ const rooms: Record<string, Room> = {
       'core',
       ...core('base', 'config', 'connection', 'decide'),
       'api',
-      ...['features', 'features/endpoints', 'features/header-sets', 'features/verify'],
+      ...['', '/endpoints', '/header-sets', '/observe', '/verify'].map((room) => `features${room}`),
       'hosts/app',
       'hosts/node',
       'hosts/worker',

@@ -58,13 +58,18 @@ export function expressionOf(config: Config, options: ConfigOptions): Expression
     ...rest,
     policies: policies.map(({ accept, ...policy }): Omit<Policy, 'accept'> => policy),
     ...{ allow: config.allow.map(withoutAccept), deny: config.deny.map(withoutAccept) },
-    ...{ store, use },
+    store,
   }
+  const used = use.map(({ built, ...feature }) =>
+    built
+      ? `${built.maker}(${write(built.settings)}, { ${built.parts.join(', ')} })`
+      : write(feature),
+  )
   const headers = [options.headers ?? 'draft-11'].flat().filter((one) => one !== 'off')
   const sets = headers.map((one) =>
     one === 'draft-11' ? textOf(one) : `headerSet(${JSON.stringify(one)})`,
   )
-  const text = `{ ...${write(lean)}, headers: [${sets.join(', ')}] }`
+  const text = `{ ...${write(lean)}, use: [${used.join(', ')}], headers: [${sets.join(', ')}] }`
   return { text, usesOptions }
 }
 
@@ -132,6 +137,7 @@ export function moduleOf({
   const readsOptions = usesOptions || isLive
   const imported = [
     ...['built', 'compared', ...needed],
+    ...config.use.flatMap(({ built }) => (built ? [built.maker, ...built.parts] : [])),
     ...(text.includes('headerSet(') ? ['headerSet'] : []),
     ...(config.policies.some(({ calendar }) => calendar) ? ['Calendar'] : []),
   ]

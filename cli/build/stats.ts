@@ -76,7 +76,11 @@ export async function partsOf(
     parts.push(
       await partWithout(name, { source: { needed: needed.filter((one) => one !== name) } }),
     )
-  for (const { name } of config.use) parts.push(await partWithout(`${name}()`, { feature: name }))
+  for (const { name } of config.use) {
+    const use = config.use.filter((one) => one.name !== name)
+    const without = { source: { config: { ...config, use } }, feature: name }
+    parts.push(await partWithout(`${name}()`, without))
+  }
   if (options.headers !== undefined)
     parts.push(
       await partWithout('headers', { source: { options: { ...options, headers: 'off' } } }),

@@ -25,6 +25,8 @@ export { banList, keyLimits } from '../features/endpoints/operators.ts'
 /** @internal */
 export { headerSet } from '../features/header-sets/sets.ts'
 /** @internal */
+export * from '../features/observe/destinations.ts'
+/** @internal */
 export { compared, fingerprintOf } from './compared.ts'
 
 /** A host that lacks something: a configuration may need it. @internal */

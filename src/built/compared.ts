@@ -13,14 +13,14 @@ const isPlain = (value: object) =>
   [Object.prototype, Array.prototype, null].includes(Object.getPrototypeOf(value))
 
 /**
- * A hash of the values of a configuration and of the names of its features. It is the same with other functions, and with other objects of
- * a class.
+ * A hash of the values of a configuration, and of the names or the settings of its features. It is the same with other functions, and with
+ * other objects of a class.
  * @internal
  */
 export const fingerprintOf = (options: object): number =>
   fnv1a(
     JSON.stringify(options, (name, value) => {
-      if (name === 'use') return [value].flat().map((one) => one?.name)
+      if (name === 'use') return [value].flat().map((one) => one?.built ?? one?.name)
       return Object(value) === value && !isPlain(value) ? typeof value : value
     }),
   )

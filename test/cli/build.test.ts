@@ -10,19 +10,10 @@ import { describe, expect, test, vi } from 'vitest'
 import { expressionOf, moduleOf, neededBy } from '../../cli/build/module.ts'
 import { builtFileOf, main, staleness } from '../../cli/build.ts'
 import { hostOf, hosts } from '../../cli/project/hosts.ts'
-import {
-  built,
-  compared,
-  createGateway,
-  createSluice,
-  fingerprintOf,
-  headerSet,
-  limiterFor,
-} from '../../src/built/built.ts'
+import * as exported from '../../src/built/built.ts'
 import { rateLimitProxy } from '../../src/built/next.ts'
 import { fastifyRateLimiter, rateLimiter } from '../../src/built/node.ts'
 import { parse as parseDocument } from '../../src/built/parser.ts'
-import { Calendar } from '../../src/core/base/calendar.ts'
 import { type ConfigError, messageOf } from '../../src/core/base/errors.ts'
 import type { ConfigOptions, PolicyOptions } from '../../src/core/config/options.ts'
 import { owners, settingOwners } from '../../src/core/config/owners.ts'
@@ -31,21 +22,31 @@ import { bodies } from '../../src/features/bodies/index.ts'
 import * as features from '../../src/features/compile.ts'
 import { defaultFields } from '../../src/features/defaults.ts'
 import { jwt } from '../../src/features/jwt/index.ts'
+import {
+  type DecisionEvent,
+  type ObserveOptions,
+  observe,
+} from '../../src/features/observe/index.ts'
 import * as parts from '../../src/features/parts.ts'
 import { turns } from '../../src/features/turns/index.ts'
 import { fingerprints } from '../../src/features/verify/fingerprint.ts'
 import { type Drawn, drawConfig } from '../../tools/differential/configs.ts'
 import { drawFrom } from '../../tools/differential/draw.ts'
 
+const { built, Calendar, compared, createGateway, createSluice, fingerprintOf, limiterFor } =
+  exported
+
 const parse = (options: ConfigOptions) => parseConfig(options, defaultFields)
 
 /** Evaluates the normal form of a configuration, as its module does. */
-const evaluated = (config: Config, options: ConfigOptions) =>
-  new Function('options', 'headerSet', 'Calendar', `return ${expressionOf(config, options).text}`)(
+function evaluated(config: Config, options: ConfigOptions, more: object = {}): Config {
+  const names = { ...exported, ...more }
+  const { text } = expressionOf(config, options)
+  return new Function('options', ...Object.keys(names), `return ${text}`)(
     options,
-    headerSet,
-    Calendar,
-  ) as Config
+    ...Object.values(names),
+  )
+}
 
 /** Without fields that are undefined, and without what only tools read. */
 function lean(value: unknown): unknown {
@@ -57,11 +58,30 @@ function lean(value: unknown): unknown {
   return Object.fromEntries(fields.map(([name, one]) => [name, lean(one)]))
 }
 
-/** A prefixed set of headers is made anew, so its functions are others. */
-const withoutSets = ({ headers, ...config }: Config) => ({
+/** A prefixed set of headers, and a feature with a maker, are made anew, so their functions are others. */
+const withoutMade = ({ headers, use, ...config }: Config) => ({
   ...config,
   headers: headers.map((set) => (typeof set === 'string' ? set : set.names)),
+  use: use.map((one) => (one.built ? { name: one.name, built: one.built } : one)),
 })
+
+/** In place of the maker of `observe`. */
+const observing = (settings: object, destinations: object) => ({
+  name: 'observe',
+  built: { maker: 'observing', settings, parts: Object.keys(destinations) },
+})
+
+/** Random options of `observe`. */
+const observed = fc.record<ObserveOptions>(
+  {
+    subjects: fc.constantFrom('hashed', 'plain'),
+    to: fc.subarray(['log', 'trace', 'analytics:DATA', 'otlp:https://collector.example/metrics']),
+    every: fc.constantFrom('1s', '1m'),
+    webhook: fc.constant({ url: 'https://hooks.example/limits', thresholds: [50] }),
+    onDecision: fc.constant(() => {}),
+  },
+  { requiredKeys: [] },
+)
 
 /** A random configuration, which may be invalid. */
 function drawnFrom(seed: number): Drawn {
@@ -75,24 +95,28 @@ function drawnFrom(seed: number): Drawn {
 
 test('The module of a random configuration has its normal form, with the same functions and fingerprints, and the features that its fields need.', async () => {
   let valid = 0
-  const claim = fc.asyncProperty(fc.integer({ min: 0, max: 2 ** 31 }), async (seed) => {
-    const drawn = drawnFrom(seed)
-    const options = {
-      ...drawn.config,
-      use: [bodies(), jwt({ secret: 'JWT_SECRET' })],
-    } as unknown as ConfigOptions
-    let config: Config
-    try {
-      config = parse(options)
-    } catch {
-      return
-    }
-    valid += 1
-    const made = evaluated(config, options)
-    expect(lean(withoutSets(made))).toEqual(lean(withoutSets(config)))
-    expect(await fingerprints(made)).toEqual(await fingerprints(config))
-    expect(neededBy(config).sort()).toEqual(neededFor(drawn.config).sort())
-  })
+  const claim = fc.asyncProperty(
+    fc.integer({ min: 0, max: 2 ** 31 }),
+    observed,
+    async (seed, of) => {
+      const drawn = drawnFrom(seed)
+      const options = {
+        ...drawn.config,
+        use: [bodies(), observe(of), jwt({ secret: 'JWT_SECRET' })],
+      } as unknown as ConfigOptions
+      let config: Config
+      try {
+        config = parse(options)
+      } catch {
+        return
+      }
+      valid += 1
+      const made = evaluated(config, options, { observing })
+      expect(lean(withoutMade(made))).toEqual(lean(withoutMade(config)))
+      expect(await fingerprints(made)).toEqual(await fingerprints(config))
+      expect(neededBy(config).sort()).toEqual(neededFor(drawn.config).sort())
+    },
+  )
   await fc.assert(claim, { numRuns: 300 })
   expect(valid).toBeGreaterThan(50)
 })
@@ -280,6 +304,19 @@ describe('A field brings its feature, and no other module of a feature:', () => 
     expect(partsIn(await filesIn(options))).toEqual(expected.map(kebab).sort())
   })
 
+  test.each<[of: ObserveOptions, destinations: string[]]>([
+    [{}, []],
+    [{ to: 'log' }, []],
+    [{ to: 'analytics:DATA' }, ['analytics']],
+    [{ to: ['log', 'otlp:https://collector.example/metrics'] }, ['otlp']],
+    [{ to: 'trace', webhook: { url: 'https://hooks.example/limits' } }, ['near-limit', 'trace']],
+  ])('observe(%j) brings its destinations, and no schema.', async (of, destinations) => {
+    const files = await filesIn({ ...policy({}), use: [observe(of)] })
+    expect(partsIn(files)).toEqual(['observe'])
+    const found = files.filter((file) => /valibot|\/(analytics|near-limit|otlp|trace)\./.test(file))
+    expect(found.sort()).toEqual(destinations.map((name) => `src/features/observe/${name}.ts`))
+  })
+
   test('A gateway has the endpoints of operators that its policies need, and no schema.', async () => {
     const listed = policy({ penalty: { after: 5, within: '1m', ban: '1h', list: true } })
     const parts = (options: ConfigOptions) =>
@@ -352,6 +389,25 @@ test('A configuration without functions needs no file besides its module.', () =
   expect(text).toContain("import { built, compared, denialCache, local } from 'sluice/built'")
 })
 
+test('A feature with a maker needs no file besides the module, unless it has a function.', () => {
+  const written = (of: ObserveOptions) => {
+    const options: ConfigOptions = {
+      policies: [{ name: 'a', limit: 5, window: '1m' }],
+      use: [observe(of)],
+    }
+    return moduleOf({ config: parse(options), options, from: './sluice.config.ts', fits: [] })
+  }
+  const plain = written({ to: ['log', 'trace'] })
+  expect(plain).not.toContain('import options')
+  expect(plain).toContain('{ built, compared, denialCache, local, observing, trace }')
+  expect(plain).toContain(
+    'observing({ "subjects": "hashed", "to": ["log", "trace"], "every": 10000 }, { trace })',
+  )
+  const calls = written({ onDecision: () => {} })
+  expect(calls).toContain('"onDecision": options["use"][0]["built"]["settings"]["onDecision"]')
+  expect(calls).toContain("import options from './sluice.config.ts'")
+})
+
 test('The path of the configuration may have any character.', () => {
   const options: ConfigOptions = {
     policies: [{ name: 'a', limit: 5, window: '1m', key: () => 'x' }],
@@ -420,7 +476,7 @@ describe('In development, a module that needs no file compares itself with the c
   })
 })
 
-test('The fingerprint reads values and the names of features, and no clients.', () => {
+test('The fingerprint reads values, and the names or settings of features, and no clients.', () => {
   const client: Record<string, unknown> = new (class Client {})() as never
   client.self = client
   const store = { own: () => client, client }
@@ -428,6 +484,9 @@ test('The fingerprint reads values and the names of features, and no clients.', 
   const known = fingerprintOf(options)
   expect(fingerprintOf({ ...options, use: [bodies({ max: '1kb' })] })).toBe(known)
   expect(fingerprintOf({ ...options, use: [] })).not.toBe(known)
+  const counting = (every: `${number}s`) => fingerprintOf({ ...options, use: [observe({ every })] })
+  expect(counting('1s')).toBe(counting('1s'))
+  expect(counting('1s')).not.toBe(counting('2s'))
   expect(fingerprintOf({ ...options, accept: 'no-origin' })).not.toBe(known)
 })
 
@@ -509,7 +568,9 @@ test('A limiter of a module decides as the one of its configuration.', async () 
     unconfigured: 'local',
     clientAddress: 'socket',
     policies: [{ name: 'a', limit: 2, window: '1h', key: (request) => Object(request).method }],
+    use: [observe({ onDecision: ({ outcome }: DecisionEvent) => void outcomes.push(outcome) })],
   }
+  const outcomes: string[] = []
   const config = evaluated(parse(options), options)
   const sluice = createSluice(built({ config, features: featuresFor(config), fits: [] }))
   const statuses = []
@@ -518,6 +579,7 @@ test('A limiter of a module decides as the one of its configuration.', async () 
     statuses.push(response?.status)
   }
   expect(statuses).toEqual([undefined, undefined, 429])
+  expect(outcomes).toEqual(['store-error', 'store-error', 'store-error'])
 })
 
 describe('In a project', () => {

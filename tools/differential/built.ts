@@ -24,12 +24,12 @@ export function builtConfig(
   entry: (name: string) => Entry,
 ): object {
   const config = hosts[KIND[host]].parse(options)
-  const { built, headerSet, Calendar, ...features } = entry('./built')
+  const exported = entry('./built')
   const { text }: Expression = expressionOf(config, options)
-  const evaluate = new Function('options', 'headerSet', 'Calendar', `return ${text}`)
-  return built({
-    config: evaluate(options, headerSet, Calendar),
-    features: neededBy(config, KIND[host] === 'gateway').map((name) => features[name]),
+  const evaluate = new Function('options', ...Object.keys(exported), `return ${text}`)
+  return exported.built({
+    config: evaluate(options, ...Object.values(exported)),
+    features: neededBy(config, KIND[host] === 'gateway').map((name) => exported[name]),
     fits: fitsOf(options),
     ...(config.live && { live: { options, load: async () => entry('./built/parser') } }),
   })

@@ -31,6 +31,12 @@ export interface FeatureDeclaration extends FeatureFields {
   readonly variables?: readonly string[]
   /** True if it reads the bodies of requests. @internal */
   readonly readsBodies?: true
+  /**
+   * How a module of `npx sluice build` makes it: by an export of `sluice/built`, from its settings and an object of the other exports that
+   * they need. Defaults to what the configuration has.
+   * @internal
+   */
+  readonly built?: { maker: string; settings: object; parts: readonly string[] }
   /** @internal */
   compile(program: never): object
 }

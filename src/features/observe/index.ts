@@ -1,6 +1,5 @@
 import type { Feature } from '../../core/feature.ts'
-import { createObserver } from './observer.ts'
-import { reportEndpoint } from './open-metrics.ts'
+import * as all from './destinations.ts'
 import { type ObserveOptions, parseOptions } from './options.ts'
 
 export type { DecidedBy, DecisionEvent, DecisionOutcome } from './event.ts'
@@ -19,11 +18,10 @@ export type { Counts, Dropped, Histogram, Offender, Series, Stats, StoreUsage } 
  */
 export function observe(options: ObserveOptions = {}): Feature {
   const settings = parseOptions(options)
+  const kinds = settings.to.map((destination) => destination.split(':')[0]!)
+  const parts = [...new Set(settings.webhook ? [...kinds, 'webhook'] : kinds)]
   return {
-    name: 'observe',
-    compile({ log }) {
-      const observer = createObserver(settings, log)
-      return { observer, endpoints: [reportEndpoint(observer.statsOf)] }
-    },
+    ...all.observing(settings, all),
+    built: { maker: 'observing', settings, parts: parts.filter((name) => name in all) },
   }
 }

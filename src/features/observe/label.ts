@@ -11,14 +11,8 @@ export function labelOf(
   key: PartitionKey,
   hash: DecisionFact['hash'],
 ): Soon<string | undefined> {
-  switch (subjects) {
-    case 'none':
-      return undefined
-    case 'hashed':
-      return hash(key)
-    case 'plain':
-      return readable(key) ?? hash(key)
-  }
+  if (subjects === 'none') return undefined
+  return (subjects === 'plain' ? readable(key) : undefined) ?? hash(key)
 }
 
 /** A text such as `ip=203.0.113.7`. `undefined` if a value is missing, long or has unusual characters. */

@@ -5,18 +5,16 @@ import { whenKnown } from '../../core/base/when-known.ts'
 import type { DecisionFact, Observer } from '../../core/decide/observer.ts'
 import type { Database } from '../../core/decide/question.ts'
 import type { Match } from '../../core/program/match.ts'
-import { analyticsSink } from './analytics.ts'
 import { type DecisionSummary, matchOf, shareOf, summaryOf } from './binding.ts'
 import { createCounters } from './counters.ts'
 import type { DecisionEvent, DecisionOutcome } from './event.ts'
 import { labelOf } from './label.ts'
 import { beginCall, createMeter, isForRequests } from './measure.ts'
-import { createNearLimit, type NearLimit } from './near-limit.ts'
-import type { Destination, ObserveSettings } from './options.ts'
-import { otlpSink } from './otlp.ts'
+import type { createNearLimit, NearLimit } from './near-limit.ts'
+import type { ObserveSettings } from './options.ts'
 import { fallbacksIn, lastMinuteOf, type Sink, type Stats } from './report.ts'
 import { createReports } from './reports.ts'
-import { attributesOf, mark } from './trace.ts'
+import type { mark } from './trace.ts'
 
 const BY_CLIENT: DecisionOutcome[] = ['limited', 'banned', 'shielded']
 
@@ -31,26 +29,35 @@ const logSink: Sink = {
   },
 }
 
-function sinkOf(destination: Destination): Sink {
-  const [kind, target = ''] = destination.split(/:(.*)/)
-  if (kind === 'analytics') return analyticsSink(target)
-  return kind === 'otlp' ? otlpSink(target) : logSink
+/** What the kinds of destinations do, apart from the log. */
+export interface Destinations {
+  analytics?: (binding: string) => Sink
+  otlp?: (url: string) => Sink
+  trace?: typeof mark
+  webhook?: typeof createNearLimit
 }
 
 /**
  * An observer that also reports its counts.
+ * @param destinations at least those of the settings
  * @param clock ms since the epoch
  */
 export function createObserver(
   { subjects, to, every, webhook, onDecision }: ObserveSettings,
+  destinations: Destinations,
   log: Log,
   clock: () => number = systemClock,
 ): Observer & { statsOf(database: Pick<Database, 'health'>): Stats } {
-  const sinks = to.filter((one) => one !== 'trace').map(sinkOf)
+  const trace = to.includes('trace') && destinations.trace!
+  const sinks = to
+    .filter((one) => one !== 'trace')
+    .map((destination) => {
+      const [kind, target = ''] = destination.split(/:(.*)/)
+      return kind === 'log' ? logSink : destinations[kind as 'analytics' | 'otlp']!(target)
+    })
   const counters = createCounters(sinks.length > 0)
-  const traces = to.includes('trace')
   const reports = createReports({ sinks, everyMs: every, take: counters.take, log })
-  const nearLimit = webhook && createNearLimit({ ...webhook, log, clock })
+  const nearLimit = webhook && destinations.webhook!({ ...webhook, log, clock })
 
   const failed = (error: unknown) =>
     log('observe-failed', (error as Error)?.name ?? '', 'a decision could not be reported')
@@ -60,7 +67,7 @@ export function createObserver(
     const now = clock()
     const { summary, match } = summaryOf(fact, now)
     const { outcome, policy = '' } = summary
-    const traceId = traces && mark(fact, attributesOf(fact, summary))
+    const traceId = trace && trace(fact, summary)
     counters.decided(summary, now)
     if (!decision.allowed && BY_CLIENT.includes(outcome)) {
       const count = (subject: string | undefined) => {

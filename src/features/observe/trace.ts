@@ -25,14 +25,11 @@ interface Invocation {
   readonly executionCtx?: Invocation
 }
 
-/** Sets attributes of the active span. @returns the id of its trace, if it is sampled and tells it */
-export function mark(
-  fact: Pick<DecisionFact, 'context'>,
-  attributes: Record<string, string | number>,
-): string | undefined {
+/** Writes a decision into the active span. @returns the id of its trace, if it is sampled and tells it */
+export function mark(fact: DecisionFact, summary: DecisionSummary): string | undefined {
   try {
     const span = spanOf(fact)
-    span?.setAttributes(attributes)
+    span?.setAttributes(attributesOf(fact, summary))
     return span?.spanContext?.().traceId
   } catch {
     return undefined // a span that fails must not keep the decision from being counted
@@ -49,7 +46,7 @@ function spanOf({ context }: Pick<DecisionFact, 'context'>): ActiveSpan | undefi
   return span?.isTraced ? span : undefined
 }
 
-export function attributesOf(
+function attributesOf(
   { decision, use }: Pick<DecisionFact, 'decision' | 'use'>,
   { policy, outcome, decidedBy }: DecisionSummary,
 ): Record<string, string | number> {

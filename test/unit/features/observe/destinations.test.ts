@@ -3,7 +3,9 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { DecisionFact } from '../../../../src/core/decide/observer.ts'
 import type { Match } from '../../../../src/core/program/match.ts'
 import type { DataPoint } from '../../../../src/features/observe/analytics.ts'
-import { createObserver } from '../../../../src/features/observe/observer.ts'
+import * as destinations from '../../../../src/features/observe/destinations.ts'
+import { observe } from '../../../../src/features/observe/index.ts'
+import { createObserver, type Destinations } from '../../../../src/features/observe/observer.ts'
 import { type ObserveOptions, parseOptions } from '../../../../src/features/observe/options.ts'
 import { admitted, factOf, limitState, matchOf, refused } from '../../../support/facts.ts'
 import { startCollector } from '../../../support/otlp-collector.ts'
@@ -27,8 +29,14 @@ afterEach(async () => {
   await collector.stop()
 })
 
-const create = (options: ObserveOptions) =>
-  createObserver(parseOptions(options), (event, code) => void lines.push(`${event} ${code}`))
+/** An observer that has no more destinations than a built configuration. */
+function create(options: ObserveOptions) {
+  const named = observe(options).built!.parts as (keyof Destinations)[]
+  const needed = Object.fromEntries(named.map((name) => [name, destinations[name]]))
+  return createObserver(parseOptions(options), needed, (event, code) => {
+    lines.push(`${event} ${code}`)
+  })
+}
 
 type ReportingObserver = ReturnType<typeof createObserver>
 

@@ -14,6 +14,7 @@ function setUp(options: ObserveOptions = {}) {
   const onDecision = (event: DecisionEvent) => void events.push(event)
   const observer = createObserver(
     parseOptions({ onDecision, ...options }),
+    {},
     (event, code) => void lines.push(`${event} ${code}`),
     () => NOW,
   )
@@ -216,7 +217,7 @@ describe('onDecision', () => {
     const written = vi.spyOn(console, 'log').mockReturnValue()
     let now = NOW
     const options = parseOptions({ onDecision: throws, to: 'log', every: '10s' })
-    const observer = createObserver(options, vi.fn(), () => now)
+    const observer = createObserver(options, {}, vi.fn(), () => now)
     const waiting: Promise<unknown>[] = []
     for (let n = 0; n < 2; n++) {
       observer.decided(factOf({ waitUntil: (one) => void waiting.push(one) }))
