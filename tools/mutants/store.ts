@@ -828,7 +828,7 @@ export const storeMutants: Mutant[] = [
   ),
   bucket(
     'a clock that is set back refills the bucket',
-    'Math.max(now, state?.time ?? now)',
+    'Math.max(now, state.time)',
     'now',
     'local',
   ),

@@ -3,7 +3,13 @@
  * functions return the state after the change, `'none'` if no state is left, or `undefined` if nothing changes.
  */
 import { MAX_PRODUCT } from '../../core/base/units.ts'
-import { algorithms, type QuotaTerms, withFloor } from '../../core/connection/algorithms/index.ts'
+import {
+  algorithms,
+  bucketAt,
+  type QuotaTerms,
+  windowsAt,
+  withFloor,
+} from '../../core/connection/algorithms/index.ts'
 import type { Limit, Terms } from '../../core/connection/store.ts'
 import type { KeptState } from './record.ts'
 
@@ -18,7 +24,6 @@ export function quotaOf({ terms, floor, period }: Limit): QuotaTerms {
   return period ? { ...smaller, period } : smaller
 }
 
-/** Takes units of a quota. */
 function charged(
   limit: Limit,
   quota: QuotaTerms,
@@ -79,41 +84,10 @@ export function refunded(
       : [state.time, ...(state.numbers as [number])]
   const left = Math.max(0, count - cost)
   if (left === count || (decidedAt !== undefined && decidedAt < start)) return undefined
-  const end =
-    algorithm === 'fixed-window'
-      ? left > 0
-        ? state.end
-        : 0
-      : left > 0
-        ? start + 2 * windowMs
-        : previous[0]! > 0
-          ? start + windowMs
-          : 0
+  const windows = left > 0 ? 2 : previous[0] ? 1 : 0
+  const isFixed = algorithm === 'fixed-window'
+  const end = isFixed && left > 0 ? state.end : windows && start + windows * windowMs
   return until({ time: start, numbers: [left, ...previous], end }, now, state.end)
-}
-
-/** The start of a sliding window, its units and those of the window before. A clock that moves back does not return to an earlier one. */
-export function windowsAt(
-  { windowMs }: Pick<Terms, 'windowMs'>,
-  now: number,
-  state: KeptState | undefined,
-): [start: number, current: number, previous: number] {
-  const at = Math.max(now, state?.time ?? now)
-  const start = at - (at % windowMs)
-  const [current = 0, previous = 0] = state?.numbers ?? []
-  if (state?.time === start) return [start, current, previous]
-  return [start, 0, state && start - state.time === windowMs ? current : 0]
-}
-
-/** The time of a bucket and its missing parts. */
-export function bucketAt(
-  { limit }: Terms,
-  now: number,
-  state: KeptState | undefined,
-): [number, number] {
-  if (!state) return [now, 0]
-  const time = Math.max(now, state.time)
-  return [time, Math.max(0, state.numbers[0]! - (time - state.time) * limit)]
 }
 
 function bucketAfter(

@@ -1,9 +1,14 @@
 /** Requests that wait for a limit, on the states of one subject: the state machine of lua/line.lua. */
 import { capacityOf } from '../../core/base/units.ts'
-import { algorithms, type QuotaTerms } from '../../core/connection/algorithms/index.ts'
+import {
+  algorithms,
+  bucketAt,
+  type QuotaTerms,
+  windowsAt,
+} from '../../core/connection/algorithms/index.ts'
 import { ticketOf } from '../../core/connection/line.ts'
 import type { Limit, StoreRequest } from '../../core/connection/store.ts'
-import { bucketAt, type InRecord, quotaOf, windowsAt } from './charge.ts'
+import { type InRecord, quotaOf } from './charge.ts'
 import type { Changes } from './penalty.ts'
 import type { KeptState } from './record.ts'
 

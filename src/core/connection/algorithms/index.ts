@@ -8,6 +8,8 @@ import { tokenBucket } from './token-bucket.ts'
 
 export type { QuotaAlgorithm, QuotaTerms, State } from './algorithm.ts'
 export { endingIn, resized, withFloor } from './algorithm.ts'
+export { windowsAt } from './sliding-window.ts'
+export { bucketAt } from './token-bucket.ts'
 
 /** The algorithms by their names in parsed policies. */
 export const algorithms = {

@@ -1,14 +1,24 @@
-import type { QuotaAlgorithm } from './algorithm.ts'
+import type { QuotaAlgorithm, QuotaTerms, State } from './algorithm.ts'
+
+/** The start of the current window, its units and those of the window before. A clock that moves back does not return to an earlier one. */
+export function windowsAt(
+  { windowMs }: Pick<QuotaTerms, 'windowMs'>,
+  now: number,
+  state: State | undefined,
+): [start: number, current: number, previous: number] {
+  const at = Math.max(now, state?.time ?? now)
+  const start = at - (at % windowMs)
+  const [current = 0, previous = 0] = state?.numbers ?? []
+  if (state?.time === start) return [start, current, previous]
+  return [start, 0, state && start - state.time === windowMs ? current : 0]
+}
 
 /** State: `time` is the start of the current window, a multiple of `window`; `numbers` is [units in it, units in the window before]. */
-export const slidingWindow: QuotaAlgorithm = (now, { limit, windowMs: window }, cost, state) => {
+export const slidingWindow: QuotaAlgorithm = (now, terms, cost, state) => {
+  const { limit, windowMs: window } = terms
   const at = Math.max(now, state?.time ?? now)
-  const start = at - (at % window)
+  const [start, current, previous] = windowsAt(terms, now, state)
   const left = start + window - at
-  const [first = 0, second = 0] = state?.numbers ?? []
-  const age = state ? start - state.time : 0
-  const current = age === 0 ? first : 0
-  const previous = age === 0 ? second : age === window ? first : 0
 
   /** ms from `now` until `units` fit, with `used` units in the current window. */
   const wait = (units: number, used: number): number => {

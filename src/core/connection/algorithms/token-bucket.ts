@@ -1,16 +1,21 @@
-import type { QuotaAlgorithm } from './algorithm.ts'
+import type { QuotaAlgorithm, QuotaTerms, State } from './algorithm.ts'
+
+/** The time of a bucket and its missing parts. */
+export function bucketAt(
+  { limit }: Pick<QuotaTerms, 'limit'>,
+  now: number,
+  state: State | undefined,
+): [time: number, missing: number] {
+  if (!state) return [now, 0]
+  const time = Math.max(now, state.time)
+  return [time, Math.max(0, state.numbers[0]! - (time - state.time) * limit)]
+}
 
 /** State: `time` is the time of the number; `numbers` is [missing parts]. A token is `window` parts; `limit` parts refill each ms. */
-export const tokenBucket: QuotaAlgorithm = (
-  now,
-  { limit, windowMs: window, burst },
-  cost,
-  state,
-) => {
-  const at = Math.max(now, state?.time ?? now)
+export const tokenBucket: QuotaAlgorithm = (now, terms, cost, state) => {
+  const { limit, windowMs: window, burst } = terms
   const capacity = burst * window
-  const missing = state ? Math.max(0, state.numbers[0]! - (at - state.time) * limit) : 0
-
+  const [at, missing] = bucketAt(terms, now, state)
   const fits = cost === 0 || (cost <= burst && missing + cost * window <= capacity)
   const after = fits ? missing + cost * window : missing
   /** ms until at most `target` parts are missing, if `current` parts are missing now. */
