@@ -88,14 +88,14 @@ const observeMutants: Mutant[] = [
   ),
   bill(
     'a compiled script that declines is billed as one command',
-    " || answer.cause === 'declined'",
+    " || cause === 'declined'",
     '',
     'bill',
   ),
   measure(
     'a conflict of idempotency keys is a failure',
-    "first.code === 'idempotency-conflict'",
-    'false',
+    "code === 'idempotency-conflict' ||",
+    '',
     'bill',
   ),
   analytics(

@@ -7,13 +7,10 @@ import type { DecisionEvent, DecisionOutcome } from './event.ts'
 /** A client is near its limit if this share of the quota remains, or less. */
 const NEAR = 0.2
 
-/** The policy of an event. */
+/** The policy of an event, or the entry of `deny`. Without a name no policy applies. */
 interface Binding {
-  /** The name of the policy, or of the entry of `deny`. Absent if no policy applies. */
   name?: string
-  /** Absent if a list decided. */
   match?: Match | undefined
-  /** Absent if it is unknown. */
   remainingShare?: number
 }
 
@@ -37,17 +34,14 @@ export function summaryOf(fact: DecisionFact, time: number) {
   return { summary, match }
 }
 
-function outcomeOf({
-  decision: { reason, limits },
-  verified,
-}: Pick<DecisionFact, 'decision' | 'verified'>): DecisionOutcome {
+function outcomeOf({ decision: { reason, limits }, verified }: DecisionFact): DecisionOutcome {
   if (verified) return 'verified'
   if (reason === 'within-limit') return limits.some(refuses) ? 'would-refuse' : 'allowed'
   return reason === 'no-policy' ? 'allowed' : reason
 }
 
 /** A decision that was left to the store, but needed no call, is from leased units. */
-export function deciderOf({ decision: { reason }, decidedBy, use }: DecisionFact): DecidedBy {
+function deciderOf({ decision: { reason }, decidedBy, use }: DecisionFact): DecidedBy {
   if (decidedBy) return decidedBy
   if (reason === 'store-error') return 'local'
   return use && use.calls > 0 ? 'store' : 'lease'
@@ -70,11 +64,7 @@ function bindingOf({ decision, matches }: DecisionFact): Binding {
     refusing.length > 0
       ? greatest(refusing, ({ retryAfterMs }) => retryAfterMs ?? Number.POSITIVE_INFINITY)
       : greatest(enforced.length > 0 ? enforced : limits, (one) => -restOf(one))
-  return {
-    name: limit.policy,
-    match: matchOf(limit, matches),
-    remainingShare: restOf(limit),
-  }
+  return { name: limit.policy, match: matchOf(limit, matches), remainingShare: restOf(limit) }
 }
 
 /** The remaining share of a quota, 0 to 1. The capacity of a bucket is its burst. Units that are kept free for other requests remain. */

@@ -33,11 +33,7 @@ const FOR_REQUESTS = new Set<StoreRequest['mode']>(['take', 'follow', 'refund', 
 export const isForRequests = (sent: Pack[]): boolean =>
   sent.some(({ requests }) => requests.some(({ mode }) => FOR_REQUESTS.has(mode)))
 
-/**
- * Begins to measure a call.
- * @param ended called at its end
- * @param clock ms since the epoch
- */
+/** @param clock ms since the epoch */
 export function beginCall(
   sent: Pack[],
   ended: (call: StoreCall) => void,
@@ -63,15 +59,13 @@ export function beginCall(
 /** The error of a failed call. A lost script, after which the call is repeated, and an idempotency key of another call are no failures. */
 function failureOf(replies: StoreResult[]): StoreErrorCode | undefined {
   const [first] = replies
-  if (!(first instanceof StoreError)) return undefined
-  if (
-    first.cause === 'NOSCRIPT' ||
-    first.cause === 'declined' ||
-    first.code === 'idempotency-conflict'
-  )
-    return undefined
+  if (!(first instanceof StoreError) || first.cause === 'NOSCRIPT' || isRead(first)) return
   return replies.every((answer) => answer instanceof StoreError) ? first.code : undefined
 }
+
+/** True for an error that the script reports after it has read. */
+const isRead = ({ code, cause }: StoreError) =>
+  code === 'idempotency-conflict' || cause === 'declined'
 
 /** Errors after which Redis has run at least the command itself. */
 const RUN: StoreErrorCode[] = ['redis-error', 'database-full']
@@ -83,7 +77,7 @@ const RUN: StoreErrorCode[] = ['redis-error', 'database-full']
 export function billOf(answer: ScriptAnswer, sendsTime: boolean): number {
   const reads = sendsTime ? 2 : 3 // EVALSHA, TIME, and GET or MGET
   if (answer instanceof StoreError) {
-    if (answer.code === 'idempotency-conflict' || answer.cause === 'declined') return reads
+    if (isRead(answer)) return reads
     return RUN.includes(answer.code) ? 1 : 0
   }
   const [head, ...requests] = answer.split(' ')

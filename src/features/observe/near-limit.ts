@@ -69,10 +69,7 @@ export function createNearLimit({ thresholds, ...options }: NearLimitOptions) {
 
   const usedOf = (remainingShare = 1) => 100 * (1 - remainingShare) + ROUNDING
   const lowest = ascending[0] ?? Number.POSITIVE_INFINITY
-  /**
-   * Reports whether a decision may have a notice. It is cheap, so call it before you make the event of a decision. The first call logs a
-   * missing secret.
-   */
+  /** True if a decision may have a notice. The first call logs a missing secret. */
   const isNear = (remainingShare: number | undefined, env: Record<string, unknown>): boolean =>
     sender.isReady(env) && usedOf(remainingShare) >= lowest
 
@@ -119,7 +116,6 @@ export function createNearLimit({ thresholds, ...options }: NearLimitOptions) {
       }
       return last
     },
-    /** The number of notices that no receiver accepted. */
     dropped: sender.dropped,
   }
 }

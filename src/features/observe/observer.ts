@@ -38,7 +38,6 @@ export interface Destinations {
 }
 
 /**
- * An observer that also reports its counts.
  * @param destinations at least those of the settings
  * @param clock ms since the epoch
  */
@@ -121,20 +120,12 @@ export function createObserver(
         ([part, value]) => value !== undefined && (subjects === 'plain' || part === 'api-key'),
       )
       withSubject(match, fact, (subject) => {
+        const parts = key[0] && Object.fromEntries(key)
+        const isFixedWindow = algorithm === 'fixed-window'
         after = nearLimit.decided(
-          {
-            time,
-            decidedBy,
-            remainingShare,
-            subject,
-            plan,
-            key: key[0] && Object.fromEntries(key),
-          },
+          { time, decidedBy, remainingShare, subject, plan, key: parts },
           limit,
-          {
-            ...{ env, waitUntil, after, decidedAt: decision.decidedAt },
-            isFixedWindow: algorithm === 'fixed-window',
-          },
+          { env, waitUntil, after, decidedAt: decision.decidedAt, isFixedWindow },
         )
       })
     }
@@ -155,10 +146,7 @@ export function createObserver(
     const slots = counters.slots(now)
     const state = health()
     return {
-      v: 1,
-      now,
-      total,
-      slots,
+      ...{ v: 1, now, total, slots },
       circuit: state.openSince === undefined ? 'closed' : 'open',
       ...state,
       lastMinute: lastMinuteOf({ now, slots }),

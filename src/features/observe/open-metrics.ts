@@ -12,10 +12,9 @@ export const reportEndpoint = (
   scopes: ['operate'],
   async answer({ rest, request, parts: { database } }) {
     const stats = statsOf(database)
-    const [type, text] =
-      rest === '/stats'
-        ? ['application/json', JSON.stringify(stats)]
-        : [OPEN_METRICS, toOpenMetrics(stats)]
+    const isJson = rest === '/stats'
+    const text = isJson ? JSON.stringify(stats) : toOpenMetrics(stats)
+    const type = isJson ? 'application/json' : OPEN_METRICS
     const body = request.method === 'HEAD' ? null : text
     return new Response(body, { headers: { 'Content-Type': type, 'Cache-Control': 'no-store' } })
   },

@@ -34,18 +34,12 @@ export function otlpSink(url: string): Sink {
 
 /** Converts counts to OTLP metrics. Metrics without a count are left out. */
 function metricsOf(counts: Counts) {
-  const time = {
-    startTimeUnixNano: nanoseconds(counts.from),
-    timeUnixNano: nanoseconds(counts.to),
-  }
+  const { from, to } = counts
+  const time = { startTimeUnixNano: nanoseconds(from), timeUnixNano: nanoseconds(to) }
   const sums = pointsOf(counts).flatMap(([name, points]) => {
     const dataPoints = points
       .filter(([, value]) => value > 0)
-      .map(([labels, value]) => ({
-        ...attributes(labels, 'sluice.'),
-        ...time,
-        ...numberOf(value),
-      }))
+      .map(([labels, value]) => ({ ...attributes(labels, 'sluice.'), ...time, ...numberOf(value) }))
     const sum = { aggregationTemporality: DELTA, isMonotonic: true, dataPoints }
     return dataPoints.length > 0
       ? [{ name: `sluice.${name}`, unit: `{${counters[name][0]}}`, sum }]

@@ -15,8 +15,9 @@ interface ActiveSpan {
 const API = Symbol.for('opentelemetry.js.api.1')
 const SPAN = Symbol.for('OpenTelemetry Context Key SPAN')
 
+type OpenTelemetrySpan = ActiveSpan & { isRecording(): boolean }
 interface Globals {
-  [API]?: { context?: { active(): { getValue(key: symbol): unknown } } }
+  [API]?: { context?: { active(): { getValue(key: symbol): OpenTelemetrySpan | undefined } } }
 }
 
 /** The context of an invocation of a Worker, or Hono's, whose `executionCtx` throws outside of Workers. */
@@ -39,8 +40,7 @@ export function mark(fact: DecisionFact, summary: DecisionSummary): string | und
 /** The active span; `undefined` without one, and if the request is not sampled. */
 function spanOf({ context }: Pick<DecisionFact, 'context'>): ActiveSpan | undefined {
   const active = (globalThis as Globals)[API]?.context?.active().getValue(SPAN)
-  if (active)
-    return (active as { isRecording(): boolean }).isRecording() ? (active as ActiveSpan) : undefined
+  if (active) return active.isRecording() ? active : undefined
   const { tracing, executionCtx } = Object(context) as Invocation
   const span = (tracing ?? executionCtx?.tracing)?.getActiveSpan?.()
   return span?.isTraced ? span : undefined

@@ -23,9 +23,8 @@ export interface SenderOptions {
   log: Log
   /** ms since the epoch */
   clock?: () => number
-  /** Waits for this many ms. */
   sleep?: (ms: number) => Promise<void>
-  /** The timeout of one attempt, ms. Defaults to 8000. */
+  /** The timeout of one attempt. */
   attemptMs?: number
 }
 
@@ -61,9 +60,8 @@ export async function sign(
   timestamp: number,
   body: string,
 ): Promise<string> {
-  const signatures = keys.map(
-    async (bytes) => `v1,${await hmac(await hmacKey(bytes), `${id}.${timestamp}.${body}`)}`,
-  )
+  const signed = `${id}.${timestamp}.${body}`
+  const signatures = keys.map(async (bytes) => `v1,${await hmac(await hmacKey(bytes), signed)}`)
   return (await Promise.all(signatures)).join(' ')
 }
 
@@ -83,16 +81,15 @@ export function createSender({
 
   function readKeys(): ReturnType<typeof keysOf> {
     const text = typeof secret === 'string' ? secret.trim() : ''
-    if (text === '') {
-      const example = `${SECRET_PREFIX} and 32 random bytes in base64`
-      log('webhook', 'no-secret', `no notice is sent: set SLUICE_WEBHOOK_SECRET to ${example}`)
-      return undefined
-    }
-    const read = keysOf(text)
-    if (!read) {
-      const expected = `expected base64 after ${SECRET_PREFIX}`
-      log('webhook', 'bad-secret', `no notice is sent: SLUICE_WEBHOOK_SECRET: ${expected}`)
-    }
+    const read = text === '' ? undefined : keysOf(text)
+    const [code, why] =
+      text === ''
+        ? [
+            'no-secret',
+            `set SLUICE_WEBHOOK_SECRET to ${SECRET_PREFIX} and 32 random bytes in base64`,
+          ]
+        : ['bad-secret', `SLUICE_WEBHOOK_SECRET: expected base64 after ${SECRET_PREFIX}`]
+    if (!read) log('webhook', code!, `no notice is sent: ${why}`)
     return read
   }
 
@@ -104,16 +101,14 @@ export function createSender({
   /** Returns undefined if too many notices are in flight. A notice whose request was cancelled counts until its deadline. */
   function begin() {
     const from = clock()
-    if (inFlight.size >= MAX_IN_FLIGHT) {
-      for (const one of inFlight) if (!isWithin(from, one.from, one.until)) inFlight.delete(one)
-    }
+    for (const one of inFlight) if (!isWithin(from, one.from, one.until)) inFlight.delete(one)
     if (inFlight.size >= MAX_IN_FLIGHT) return undefined
     const delivery = { from, until: from + DEADLINE_MS }
     inFlight.add(delivery)
     return delivery
   }
 
-  /** Makes one attempt. The status is 0 without a response. */
+  /** The status is 0 without a response. */
   async function post(id: string, body: string, timeoutMs: number) {
     const timestamp = Math.floor(clock() / 1000)
     const headers = {
