@@ -12,14 +12,10 @@ export interface Host {
   byDefault?: readonly Feature[]
   /** The parts of the general script that it needs besides those of features. Defaults to none. */
   lua?: readonly ScriptPart[]
-  /** Defaults to nothing. */
   lacks?: readonly Lack[]
 }
 
-/**
- * Creates the limiter of a configuration.
- * @throws {ConfigError} if the configuration is invalid, or if a field needs another feature or another host
- */
+/** @throws {ConfigError} if the configuration is invalid, or if a field needs another feature or another host */
 export function createLimiter(
   options: object,
   { byDefault = [], lua, lacks = [] }: Host = {},

@@ -1,4 +1,3 @@
-/** A request after its decision, and the settlement of its charges. */
 import type { Decision } from './base/decision.ts'
 import type { RuntimeContext } from './base/runtime.ts'
 import { type Soon, whenKnown } from './base/when-known.ts'
@@ -93,9 +92,8 @@ export class DecidedRequest implements CheckedRequest {
   refuse(): Soon<Response> {
     const { limiter, rules, view, verified } = this.circumstances
     const { config, stages, log } = limiter
-    if (this.decision.allowed) {
+    if (this.decision.allowed)
       return this.withFields(new Response(null, { status: 204, headers: noStore }))
-    }
     const told = this.told
     const standard = refusal(told, decisionFields(told, config))
     const context = () => view.context
@@ -136,7 +134,6 @@ export class DecidedRequest implements CheckedRequest {
     return isOwn ? this.view.request.headers.get('origin') : undefined
   }
 
-  /** Adds the report to `sluice verify`. */
   private withReport(response: Response): Response {
     const { verified, view } = this.circumstances
     const fields = verified!.fields(this.outcome, this.matched, view, response.headers)
@@ -148,7 +145,7 @@ export class DecidedRequest implements CheckedRequest {
 
 const noStore = { 'Cache-Control': 'no-store' }
 
-/** Prepares to settle charges after the response. Calls `waitUntil` immediately, so that they are settled even if the client disconnects. */
+/** Prepares to settle charges after the response. `waitUntil` keeps their settlement if the client disconnects. */
 export function settleLater(
   charges: Charges,
   parts: LimiterParts,

@@ -1,4 +1,3 @@
-/** An endpoint of the decision API. Types only. */
 import type { Log } from './base/log.ts'
 import type { RuntimeContext } from './base/runtime.ts'
 import type { Config } from './config/parse.ts'
@@ -10,7 +9,6 @@ import type { RefusalStages } from './respond/refusal.ts'
 /** The permission of a token: `api` for decisions, `operate` for operations on keys and policies. */
 export type Scope = 'api' | 'operate'
 
-/** The party that makes a call. */
 export interface Caller {
   /** A digest of the token, to distinguish callers. */
   id: string

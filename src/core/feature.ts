@@ -1,4 +1,3 @@
-/** All that the core and a feature know of each other. Types only, apart from `stagesOf`. */
 import { ConfigError } from './base/errors.ts'
 import type { Log } from './base/log.ts'
 import type { RuntimeContext } from './base/runtime.ts'
@@ -39,14 +38,11 @@ export interface Stages
   /** Returns a function for the rules in force. It never waits. */
   rules?: (deployed: Deployed) => (runtime: RuntimeContext) => Rules
   /**
-   * Reads the cost of a response while its body passes.
-   * @returns the response to send, or `undefined` if no charge depends on its body, or the body has no readable cost; `end` is then not called
+   * Reads the cost of a response while its body passes, and returns the response to send; `undefined` if no charge depends on its body, or the
+   * body has no readable cost: `end` is then not called.
    */
   meter?: (answer: Response, metering: Metering) => Response | undefined
-  /**
-   * Calls back once the body of a response is sent, or sending fails.
-   * @returns the response to send
-   */
+  /** Calls back once the body of a response is sent, or sending fails. @returns the response to send */
   whenEnded?: (answer: Response, ended: () => void) => Response
   /** Endpoints of the decision API. */
   endpoints?: readonly Endpoint[]
@@ -90,8 +86,7 @@ export const featuresOf = ({ use }: Pick<Config, 'use'>, byDefault: readonly Fea
 }
 
 /**
- * Compiles the features of a configuration to their stages.
- * @param hostLua the parts of the general script that the host needs besides those of features
+ * Compiles the features of a configuration, and the parts of the general script that the host needs besides theirs, to stages.
  * @throws {ConfigError} if two features have one stage
  */
 export function stagesOf(

@@ -56,17 +56,7 @@ function match(
   const rules = limiter.rulesOf(runtime)
   const startedAt = Date.now()
   const view = viewOf(limiter, request, runtime)
-  const circumstances: Circumstances = {
-    limiter,
-    rules,
-    parts,
-    view,
-    verified,
-    startedAt,
-    request,
-    closed,
-    waitUntil,
-  }
+  const given = { limiter, rules, parts, view, verified, startedAt, request, closed, waitUntil }
   let known: Outcome | undefined
   // Reads no body for a request that is refused without it.
   const matching = rules.match(view, (withoutBody) => {
@@ -76,12 +66,11 @@ function match(
   })
   return whenKnown(matching, (found) => {
     const matched = verified ? verified.mark(found) : found
-    const answering = known ?? answer({ matched }, parts, circumstances)
-    return whenKnown(answering, (outcome) => new DecidedRequest(circumstances, matched, outcome))
+    const answering = known ?? answer({ matched }, parts, given)
+    return whenKnown(answering, (outcome) => new DecidedRequest(given, matched, outcome))
   })
 }
 
-/** The answer of a feature to a request for a path under `/_sluice/`. */
 export function handle(
   limiter: Limiter,
   request: Request,
@@ -111,7 +100,6 @@ const pathOf = (url: string) => (url.includes('/_sluice/') ? new URL(url).pathna
 export const unconfigured = ({ message }: ConfigError): Response =>
   problem(500, { title: 'Not configured', detail: message })
 
-/** The answer to a request whose `Host` is none. */
 export const badHost = (): Response =>
   problem(400, { title: 'Bad Request', detail: 'The Host of the request is invalid.' })
 
@@ -130,10 +118,7 @@ const answered = (answer: Response, view: RequestView): CheckedRequest => ({
 /** The response of a handler that throws. */
 export const failed = (): ResponseHead => ({ status: 500, headers: new Headers() })
 
-/**
- * Takes one request through all steps. Rejects only if `respond` rejects.
- * @param respond makes the response to an admitted request
- */
+/** Takes a request through all steps. `respond` makes the response to an admitted one. Rejects only if it does. */
 export async function limitRequest(
   limiter: Limiter,
   request: Request,

@@ -54,10 +54,7 @@ export interface CheckedConfig {
   clientAddress?: unknown
 }
 
-/**
- * Checks each policy, as far as it is valid.
- * @param check gets a function that reports a problem of the policy
- */
+/** Checks each policy, as far as it is valid, with a function that reports a problem of it. */
 export const checkPolicies = (
   { policies }: CheckedConfig,
   problem: AddProblem,
@@ -67,16 +64,11 @@ export const checkPolicies = (
     if (policy) check(policy, (path, ...rest) => problem(['policies', index, ...path], ...rest))
   })
 
-/**
- * True if a policy uses a feature. A feature without use has no stages, so that it costs nothing. A live document may have any policy.
- */
+/** True if a policy uses a feature: without use it has no stages, so that it costs nothing. A live document may have any policy. */
 export const isUsed = (
   { live, policies }: { live?: unknown; policies: readonly Policy[] },
   uses: (policy: Policy) => unknown,
 ): boolean => live !== undefined || policies.some(uses)
 
-export const readsBodies = ({
-  use = [],
-}: {
-  use?: readonly FeatureDeclaration[] | undefined
-}): boolean => use.some((feature) => feature.readsBodies)
+export const readsBodies = ({ use }: { use: readonly FeatureDeclaration[] }): boolean =>
+  use.some((feature) => feature.readsBodies)

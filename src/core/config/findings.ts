@@ -1,7 +1,4 @@
-/**
- * The codes of the linter's findings in a configuration that parses. docs/reference/linter.md describes each code. They are declared
- * here because the parser checks them in `accept`.
- */
+/** The codes of the linter's findings in a configuration that parses: docs/reference/linter.md describes each. They stand here for `accept`. */
 export const findingCodes = [
   'list-takes-all',
   'cost-never-fits',

@@ -31,10 +31,7 @@ const needs: [feature: string, isNeeded: Test, ...fields: string[]][] = [
   ],
 ]
 
-/**
- * Reports the first field that needs a feature which is missing, for each feature.
- * @param use the features that there are
- */
+/** Reports the first field that needs a feature which is not among those of `use`, for each feature. */
 export function checkNeeds(
   config: CheckedConfig,
   use: readonly { name: string }[],

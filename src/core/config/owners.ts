@@ -1,7 +1,4 @@
-/**
- * The fields that belong to features. The core knows their names and, as types only, their values; the schemas are in the folders of the
- * features.
- */
+/** The fields that belong to features: the core knows their names and, as types only, their values. The schemas are with the features. */
 import type * as v from 'valibot'
 import type { fields as bans } from '../../features/bans/fields.ts'
 import type { fields as leases } from '../../features/leases/fields.ts'

@@ -3,18 +3,12 @@ import { ConfigError, type ConfigProblem, shortened } from '../base/errors.ts'
 import type { FeatureFields } from './feature.ts'
 import { checked, problemAt, withoutSecret } from './schema/checked.ts'
 import { type Config, configWith } from './schema/config.ts'
-import type { Policy } from './schema/policy.ts'
 
 export type { Config, ListEntry } from './schema/config.ts'
 export type { Policy } from './schema/policy.ts'
 
-/** A field of a policy with the values that need something, and what to write instead. Defaults to nothing. */
-export type Need = [path: string, isNeeded: (policy: Policy) => boolean, instead?: string]
-
-/** The fields that need something which a host lacks, and why it does; or what finds them in the options. */
-export type Lack =
-  | readonly [needs: readonly Need[], reason: string]
-  | ((options: object) => ConfigProblem[])
+/** Finds the fields that need something which a host lacks. */
+export type Lack = (options: object, config: Config) => ConfigProblem[]
 
 /**
  * Parses untrusted input into a configuration. The input is frozen, so that no later change is ignored.
@@ -29,7 +23,8 @@ export function parseConfig(
 ): Config {
   const parsed = parse(configWith(byDefault), options)
   freeze(options)
-  checkHost(parsed, options as object, lacks)
+  const problems = lacks.flatMap((lack) => lack(options as object, parsed))
+  if (problems.length > 0) throw new ConfigError(problems)
   return parsed
 }
 
@@ -39,21 +34,6 @@ function freeze(value: unknown): void {
   if (!Array.isArray(value) && Object.getPrototypeOf(value) !== Object.prototype) return
   Object.freeze(value)
   for (const part of Object.values(value)) freeze(part)
-}
-
-/** @throws {ConfigError} for each field of a policy that needs what the host lacks */
-function checkHost({ policies }: Config, options: object, lacks: readonly Lack[]): void {
-  const problems = lacks.flatMap((lack) => {
-    if (typeof lack === 'function') return lack(options)
-    const [needs, reason] = lack
-    return policies.flatMap((policy, index) =>
-      needs.flatMap(([path, isNeeded, instead = 'nothing']): ConfigProblem[] => {
-        const at = ['policies', index, ...path.split('.')]
-        return isNeeded(policy) ? [problemIn(options, at, `${instead}, because ${reason}`)] : []
-      }),
-    )
-  })
-  if (problems.length > 0) throw new ConfigError(problems)
 }
 
 /** A problem of a part of a configuration, in the context of its policy. */

@@ -1,4 +1,5 @@
 /** The step `decide`. `prepare` answers a question without the store if it can; the store decides the others in one call. */
+import { contains } from '../base/contains.ts'
 import { StoreError } from '../base/errors.ts'
 import { type Soon, whenAllKnown, whenKnown } from '../base/when-known.ts'
 import type { StoreReply } from '../connection/store.ts'
@@ -213,9 +214,4 @@ function deadlineOf(pending: Pending[], { startedAt }: DecideOptions): number {
 }
 
 const mayWait = ({ policy: { key, onMissingKey, plan, usesBody } }: Match) =>
-  usesBody ||
-  [
-    ...key,
-    ...(typeof onMissingKey === 'object' ? onMissingKey.key : []),
-    ...(plan ? [plan.key] : []),
-  ].some(({ source }) => source === 'function')
+  usesBody || contains([key, onMissingKey, plan], ({ source }) => source === 'function')

@@ -1,6 +1,6 @@
 import { contains } from '../../core/base/contains.ts'
 import type { ConfigProblem } from '../../core/base/errors.ts'
-import { type Config, type Lack, type Need, problemIn } from '../../core/config/parse.ts'
+import { type Config, type Lack, type Policy, problemIn } from '../../core/config/parse.ts'
 import { countsBytes } from '../../core/config/schema/reads.ts'
 import type { ReadAddress } from '../../core/request/client-address.ts'
 
@@ -31,6 +31,19 @@ const hiddenIn = (options: object): ConfigProblem[] =>
       problemIn(options, path, 'another field, because Next.js hides this one from the proxy'),
     )
 
+/** A field of a policy with the values that need something, and what to write instead. Defaults to nothing. */
+type Need = [path: string, isNeeded: (policy: Policy) => boolean, instead?: string]
+
+const lacking =
+  (needs: readonly Need[], reason: string): Lack =>
+  (options, { policies }) =>
+    policies.flatMap((policy, index) =>
+      needs.flatMap(([path, isNeeded, instead = 'nothing']) => {
+        const at = ['policies', index, ...path.split('.')]
+        return isNeeded(policy) ? [problemIn(options, at, `${instead}, because ${reason}`)] : []
+      }),
+    )
+
 /** The status and the header fields of the response. */
 const needResponse: readonly Need[] = [
   ['countOnly', ({ countOnly }) => countOnly !== undefined],
@@ -49,13 +62,17 @@ const needBody: readonly Need[] = [
 ]
 
 /** Node's servers write their responses themselves. */
-export const ofNode: Lack = [
+export const ofNode: Lack = lacking(
   needBody,
   'sluice/node does not see the body of the response: use createSluice, and pass the Response to finish',
-]
+)
 
 const unseen = 'the proxy of Next.js does not see the response'
-export const ofNext: readonly Lack[] = [[needResponse, unseen], [needBody, unseen], hiddenIn]
+export const ofNext: readonly Lack[] = [
+  lacking(needResponse, unseen),
+  lacking(needBody, unseen),
+  hiddenIn,
+]
 
 /**
  * Checks that a configuration which uses the address of the client says where it comes from.

@@ -27,21 +27,14 @@ export function checked<T>(shape: Schema<T>, input: unknown, whole: string): Che
   }
 }
 
-/**
- * Parses the options of a function.
- * @param name path of a problem that concerns all of them
- * @throws {ConfigError} with every problem
- */
+/** Parses the options of a function, `name`. @throws {ConfigError} with every problem */
 export function parsedOptions<T>(shape: Schema<T>, options: unknown, name: string): T {
   const { output, problems } = checked(shape, options, name)
   if (problems) throw new ConfigError(problems)
   return output
 }
 
-/**
- * A problem of a part of the input.
- * @param isKey true if the problem is the name of the field
- */
+/** A problem of a part of the input, or of the name of a field. */
 export function problemAt(
   input: unknown,
   path: readonly unknown[],
@@ -66,7 +59,6 @@ function written(input: unknown, path: readonly unknown[]) {
   return { keys, value }
 }
 
-/** The path as written in code: `policies[2].window`. */
 const pathOf = (keys: string[]) =>
   keys
     .map((key) => (/^\d+$/.test(key) ? `[${key}]` : `.${shortened(key)}`))

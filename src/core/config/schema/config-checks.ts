@@ -1,4 +1,3 @@
-/** Checks parts of a configuration against each other. */
 import { keysOfAll, MAX_KEYS } from '../../base/units.ts'
 import type { CheckedConfig, FeatureFields } from '../feature.ts'
 import { parseOwned } from '../owned.ts'
@@ -10,8 +9,8 @@ import type { AddProblem } from './shapes.ts'
 type Unchecked = CheckedConfig['policies']
 
 /**
- * Parses the fields of features in place, and checks all that counts against each other: policies, their features and the store. Includes
- * policies with problems of their own, as far as their fields are valid.
+ * Parses the fields of features in place, and checks all that counts against each other: policies, also those with problems of their own, their
+ * features and the store.
  * @param all all fields, also those that are not valid
  * @param byDefault the features of the host; those of `use` replace them
  * @returns the configuration, if it has a list of policies
@@ -39,7 +38,7 @@ export function checkCounting(
   return checked
 }
 
-/** Reports policies that together need more keys than one call takes. The script would refuse every request that all of them apply to. */
+/** Reports policies that need more keys than one call takes: the script would refuse every request that all of them apply to. */
 function checkKeys(policies: Unchecked, problem: AddProblem) {
   const keys = keysOfAll(policies)
   if (keys <= MAX_KEYS) return
@@ -78,10 +77,7 @@ export function checkKnown(apiKeys: ApiKeys, conditions: unknown, problem: AddPr
   )
 }
 
-/**
- * Reports policies whose counters or bans have equal tags: the script would mistake their states for each other. About one pair of names in
- * four billion has equal tags.
- */
+/** Reports equal tags of counters or bans, whose states the script would confuse. About one pair of names in four billion has equal tags. */
 function checkTags(policies: Unchecked, problem: AddProblem) {
   const first = new Map<string, Unchecked[number]>()
   const check = (tag: string | undefined, policy: Unchecked[number], index: number) => {

@@ -180,9 +180,10 @@ export interface Policy extends ReturnType<typeof parsed> {
 
 function parsed(options: Output<PolicyFields>) {
   const { window, deadline, timeZone, plan, ...rest } = options
+  const { key, onMissingKey, distinct, match, cost, reserve } = rest
   const claim = typeof rest.limit === 'number' ? undefined : rest.limit
   const limit = claim ? claim.otherwise : (rest.limit as number)
-  const terms = normalTerms(options, rest.name, limit, rest.distinct !== undefined)
+  const terms = normalTerms(options, rest.name, limit, distinct !== undefined)
   return {
     ...rest,
     ...terms,
@@ -190,31 +191,15 @@ function parsed(options: Output<PolicyFields>) {
     claim,
     unit: terms.unit ?? (countsBytes(rest) ? ('content-bytes' as const) : undefined),
     plan: plan && { ...plan, limits: rest.limits ?? {} },
-    usesBody: usesBody([
-      rest.key,
-      rest.onMissingKey,
-      rest.distinct,
-      plan,
-      rest.match,
-      rest.cost,
-      rest.reserve,
-    ]),
+    usesBody: usesBody([key, onMissingKey, distinct, plan, match, cost, reserve]),
     settles:
-      terms.settles ||
-      rest.countOnly !== undefined ||
-      rest.cost.response !== undefined ||
-      rest.cost.usage !== undefined,
+      terms.settles || [rest.countOnly, cost.response, cost.usage].some((one) => one !== undefined),
   }
 }
 
 /** Reports a key part `path:id` if no path of `match` has the parameter `:id`. */
 function checkParameters(
-  {
-    key,
-    onMissingKey,
-    plan,
-    match,
-  }: Partial<Pick<Output<PolicyFields>, 'key' | 'onMissingKey' | 'plan' | 'match'>>,
+  { key, onMissingKey, plan, match }: Partial<Output<PolicyFields>>,
   problem: AddProblem,
 ) {
   if (!match) return

@@ -1,6 +1,5 @@
 import { contains } from '../../base/contains.ts'
 
-/** Reports whether parsed conditions, keys or costs read the body. */
 export const usesBody = (parsed: unknown): boolean =>
   contains(
     parsed,

@@ -15,7 +15,7 @@ export const placeholders = [
 ]
 export const PLACEHOLDER = /\{\{\s*([^{}]*?)\s*\}\}/g
 
-/** Writes a value as JSON. Returns `undefined` for a value that JSON cannot express, such as one with a cycle or a BigInt. */
+/** A value as JSON; `undefined` if JSON cannot express it, such as one with a cycle or a BigInt. */
 function jsonOf(input: unknown): string | undefined {
   try {
     return JSON.stringify(input)

@@ -5,10 +5,7 @@ import { isObject } from '../../base/json.ts'
 import { MAX_UNITS } from '../../base/units.ts'
 import type { FindingCode } from '../findings.ts'
 
-/**
- * The input type of an object with these entries. It is inferred, so that an editor shows the documentation and the type of each entry.
- * (The language server of TypeScript 7.0 drops the documentation of mapped types; 5.9 and 7.1 show it.)
- */
+/** The input type of an object with these entries, inferred so that an editor shows their documentation (not that of TypeScript 7.0). */
 export type Input<E extends v.ObjectEntries> = {
   [K in keyof E as E[K] extends { readonly type: 'optional' } ? never : K]: v.InferInput<E[K]>
 } & {
@@ -104,16 +101,13 @@ export const accept: v.OptionalSchema<
   [],
 )
 
-/** A schema that the JSON Schema generator (tools/openapi) reads as the result of `shape`, because it supports only valibot's own kinds. */
+/** A schema that the JSON Schema generator (tools/openapi), which supports only valibot's own kinds, reads as the result of `shape`. */
 const described = <I, O>(
   schema: v.GenericSchema<I, O>,
   shape: () => unknown,
 ): v.GenericSchema<I, O> => Object.assign(schema, { shape })
 
-/**
- * Reports a problem of a field, or of a value in it.
- * @param isKey true if the problem is the name of the field
- */
+/** Reports a problem of a field, of a value in it, or of its name. */
 export type AddProblem = (path: (string | number)[], expected: string, isKey?: boolean) => void
 
 /**

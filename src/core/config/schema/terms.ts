@@ -111,17 +111,10 @@ export function checkCalendar(
     problem(['align'], 'no value (a calendar window opens when its period begins)')
 }
 
-/**
- * The name of an algorithm's state, as a part of the tag. The state of a bucket is the number of missing tokens. Earlier versions stored
- * the available tokens; the different name keeps the two apart.
- */
+/** The name of an algorithm's state, as a part of the tag. Earlier versions stored the available tokens of a bucket, and not the missing ones. */
 const stateOf = (algorithm: string) => (algorithm === 'token-bucket' ? 'missing-tokens' : algorithm)
 
-/**
- * The normal form of these fields.
- * @param limit the size of the quota without a plan or a claim
- * @param isDistinct true if the quota counts different values
- */
+/** The normal form of these fields, with the size of the quota without a plan or a claim. */
 export function normalTerms(
   options: Output<ReturnType<typeof termFields>>,
   name: string,
