@@ -12,6 +12,7 @@ import type {
   LimitDecision,
   LimitKey,
   LimitOptions,
+  Limits,
   RefundOptions,
 } from './limits/door.ts'
 import { policyDoor } from './limits/policies.ts'
@@ -62,7 +63,7 @@ export class RateLimit extends WorkerEntrypoint<object, RateLimitProps> {
   /** Makes the whole quota of a key available. Rejects if the store does not answer. */
   async reset(call: Pick<RateLimitCall, 'key' | 'policy'>): Promise<LimitStatus> {
     const [[policy, key]] = this.#limitsOf('reset', call)
-    return policyDoor(this.#limiter(), this.#runtime()).reset(policy, key)
+    return this.#door.reset(policy, key)
   }
 
   /** Returns units of an earlier charge. Rejects if the store does not answer. */
@@ -71,8 +72,7 @@ export class RateLimit extends WorkerEntrypoint<object, RateLimitProps> {
   ): Promise<LimitStatus> {
     const [[policy, key]] = this.#limitsOf('refund', call)
     const { cost, plan, decidedAt, slot } = call
-    const options = { cost, plan, decidedAt, slot }
-    return policyDoor(this.#limiter(), this.#runtime()).refund(policy, key, options)
+    return this.#door.refund(policy, key, { cost, plan, decidedAt, slot })
   }
 
   /**
@@ -89,26 +89,25 @@ export class RateLimit extends WorkerEntrypoint<object, RateLimitProps> {
     const limits = this.#limitsOf('settle', call)
     const { decision, plan, used } = call
     checkCost('settle', used)
-    const { env, waitUntil } = this.#runtime()
-    const limiter = this.#limiter()
-    const rules = limiter.rulesOf({ env: variablesFor(env), waitUntil, context: undefined })
+    const waitUntil = this.#waitUntil
+    const env = variablesFor(this.env)
+    const rules = this.#limiter.rulesOf({ env, waitUntil, context: undefined })
     const matched = await matchedByKeys(rules, limits, plan)
     if ('expected' in matched) throw wrong('settle', matched)
     if (decision.decidedAt === undefined) return { limits: [] } // The store has not charged.
     const question = { matched, used, decision: decision as SettledDecision }
-    const parts = limiter.partsOf(variablesFor(env))
+    const parts = this.#limiter.partsOf(env)
     return (await settleEach([question], parts, { waitUntil })).statuses[0]!
   }
 
   async #decided(mode: 'limit' | 'peek', call: RateLimitCall): Promise<RateLimitOutcome> {
     const limits = this.#limitsOf(mode, call)
     const { cost, plan } = call
-    const door = policyDoor(this.#limiter(), this.#runtime())
-    const decision = await door[mode](limits, { cost, plan })
+    const decision = await this.#door[mode](limits, { cost, plan })
     return { success: decision.allowed, ...decision }
   }
 
-  #limiter(): Limiter {
+  get #limiter(): Limiter {
     if (deployed.limiter) return deployed.limiter
     throw new Error(
       'RateLimit: this Worker has no gateway. Export createGateway(config) as default.',
@@ -124,10 +123,9 @@ export class RateLimit extends WorkerEntrypoint<object, RateLimitProps> {
     )
   }
 
-  #runtime() {
-    return {
-      env: this.env,
-      waitUntil: (promise: Promise<unknown>) => this.ctx.waitUntil(promise),
-    }
+  get #door(): Limits {
+    return policyDoor(this.#limiter, { env: this.env, waitUntil: this.#waitUntil })
   }
+
+  readonly #waitUntil = (promise: Promise<unknown>) => this.ctx.waitUntil(promise)
 }

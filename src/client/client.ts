@@ -10,7 +10,6 @@ import { checkCost, checkKey, formOf, mistake, optionsOf, wrong } from '../limit
 import type {
   KeyValues,
   LimitDecision,
-  LimitKey,
   LimitOptions,
   Limits,
   RefundOptions,
@@ -64,11 +63,7 @@ export interface CallOptions extends LimitOptions {
  * is a `TypeError`. If the gateway gives no decision, `onError` decides; `reset` and `refund` reject with an `ApiError`, and `settle` logs
  * the error.
  */
-export interface ApiClient extends Limits {
-  limit(name: string, key: KeyValues, options?: CallOptions): Promise<LimitDecision>
-  limit(limits: readonly LimitKey[], options?: CallOptions): Promise<LimitDecision>
-  peek(name: string, key: KeyValues, options?: CallOptions): Promise<LimitDecision>
-  peek(limits: readonly LimitKey[], options?: CallOptions): Promise<LimitDecision>
+export interface ApiClient extends Limits<string, CallOptions> {
   /** Decides a request by all policies that apply to it, as in the gateway. */
   decide(
     request: RequestDescription,

@@ -8,7 +8,7 @@ import { matchWith } from '../core/decide/matched.ts'
 import { createLocalStore } from '../core/fallback/local.ts'
 import type { Feature } from '../core/feature.ts'
 import { denialCache } from '../core/parts/denial-cache.ts'
-import { Door } from './door.ts'
+import { Door, type Limits } from './door.ts'
 import { engineOf } from './named.ts'
 import { type LimitsOptions, type LimitTerms, parseLimits } from './terms.ts'
 
@@ -32,7 +32,7 @@ export function doorByTerms(
   options: LimitsOptions,
   fields: readonly FeatureFields[] = [],
   lua: readonly ScriptPart[] = [],
-): Door<LimitTerms> {
+): Limits<LimitTerms> {
   const { env, ...settings } = withRedisUrl(options)
   const parse = (terms: Record<string, LimitTerms>) => parseLimits(terms, settings, fields)
   const known = new Recent<Policy>(MAX_TERMS)

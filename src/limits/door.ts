@@ -71,18 +71,18 @@ export interface RefundOptions extends LimitRuntime {
 }
 
 /** Limits that are decided by name and key. */
-export interface Limits<Name = string> {
+export interface Limits<Name = string, Options = LimitOptions> {
   /**
    * Decides and charges a limit, or several: all or none, in one round trip. A store that does not answer is no error: `onStoreError` of the
    * limits decides, with the reason `store-error`.
    * @throws {TypeError} if a name, a key or the cost is invalid
    * @throws {ConfigError} if the environment names no database
    */
-  limit(name: Name, key: KeyValues, options?: LimitOptions): Promise<LimitDecision>
-  limit(limits: readonly LimitKey<Name>[], options?: LimitOptions): Promise<LimitDecision>
+  limit(name: Name, key: KeyValues, options?: Options): Promise<LimitDecision>
+  limit(limits: readonly LimitKey<Name>[], options?: Options): Promise<LimitDecision>
   /** Decides without a charge. Fails as `limit` does. */
-  peek(name: Name, key: KeyValues, options?: LimitOptions): Promise<LimitDecision>
-  peek(limits: readonly LimitKey<Name>[], options?: LimitOptions): Promise<LimitDecision>
+  peek(name: Name, key: KeyValues, options?: Options): Promise<LimitDecision>
+  peek(limits: readonly LimitKey<Name>[], options?: Options): Promise<LimitDecision>
   /**
    * Makes the whole quota of a key available.
    * @throws {StoreError} if the store does not answer
@@ -121,15 +121,11 @@ export class Door<Name = string> implements Limits<Name> {
     this.#byDefault = byDefault
   }
 
-  limit(name: Name, key: KeyValues, options?: LimitOptions): Promise<DecidedLimits>
-  limit(limits: readonly LimitKey<Name>[], options?: LimitOptions): Promise<DecidedLimits>
-  limit(...given: unknown[]): Promise<DecidedLimits> {
+  limit(...given: unknown[]): Promise<LimitDecision> {
     return this.#decided('limit', given)
   }
 
-  peek(name: Name, key: KeyValues, options?: LimitOptions): Promise<DecidedLimits>
-  peek(limits: readonly LimitKey<Name>[], options?: LimitOptions): Promise<DecidedLimits>
-  peek(...given: unknown[]): Promise<DecidedLimits> {
+  peek(...given: unknown[]): Promise<LimitDecision> {
     return this.#decided('peek', given)
   }
 
@@ -168,7 +164,7 @@ export class Door<Name = string> implements Limits<Name> {
     })
   }
 
-  async #decided(call: 'limit' | 'peek', given: unknown[]): Promise<DecidedLimits> {
+  async #decided(call: 'limit' | 'peek', given: unknown[]): Promise<LimitDecision> {
     const mode = call === 'peek' ? call : 'take'
     const [asked, options] = formOf<Name, LimitOptions>(call, given)
     const { env, waitUntil: own } = this.#runtimeOf(options)
@@ -177,21 +173,21 @@ export class Door<Name = string> implements Limits<Name> {
     const shared = own ?? sharing
     if (asked.length === 0)
       throw wrong(call, { path: 'limits', expected: 'at least one limit', got: 'none' })
-    const policies: Match[] = []
+    const matches: Match[] = []
     for (const [name, key] of asked) {
       const found = this.#matchOf(call, name, key, options, env)
-      policies.push(found instanceof Promise ? await found : found)
+      matches.push(found instanceof Promise ? await found : found)
     }
-    const repeated = twice(policies)
+    const repeated = twice(matches)
     if (repeated) throw wrong(call, repeated)
     const parts = this.#engine.partsOf(env)
-    const matched = { policies }
+    const matched = { policies: matches }
     const outcome = await answer({ matched, mode, settlesAll: mode === 'take' }, parts, {
       request: signal && { signal },
       ...(shared && { waitUntil: shared }),
     })
     if (mode === 'take') observe(parts, matched, outcome, {}, { env, waitUntil })
-    return new DecidedLimits(outcome, policies, parts, this.#engine, waitUntil)
+    return new DecidedLimits({ outcome, matches, parts, config: this.#engine.config, waitUntil })
   }
 }
 
@@ -203,50 +199,45 @@ export const callsOf = (door: Limits): Limits => ({
   refund: door.refund.bind(door),
 })
 
+interface LimitOutcome {
+  outcome: Outcome
+  matches: Match[]
+  parts: LimiterParts
+  config: Engine['config']
+  waitUntil: (promise: Promise<unknown>) => void
+}
+
 /** A class, so that a decision makes no function that is not called. */
 class DecidedLimits extends Answered implements LimitDecision {
-  readonly #outcome: Outcome
-  readonly #parts: LimiterParts
-  readonly #engine: Engine
-  readonly #waitUntil: (promise: Promise<unknown>) => void
+  readonly #made: LimitOutcome
 
-  constructor(
-    outcome: Outcome,
-    matches: Match[],
-    parts: LimiterParts,
-    engine: Engine,
-    waitUntil: (promise: Promise<unknown>) => void,
-  ) {
+  constructor(made: LimitOutcome) {
+    const { outcome, matches } = made
     const smallest = () => Math.min(...matches.map(({ policy }) => policy.limit))
     super(outcome.decision, smallest, outcome.counted)
-    this.#outcome = outcome
-    this.#parts = parts
-    this.#engine = engine
-    this.#waitUntil = waitUntil
+    this.#made = made
   }
 
   /** The states of its limits, with those that the process has counted. Absent if it has counted none. */
   get counted(): LimitState[] | undefined {
-    return this.#outcome.counted
+    return this.#made.outcome.counted
   }
 
   async settle(used?: { cost?: number }): Promise<void> {
     const { cost } = optionsOf<{ cost?: number }>('settle', used)
     checkCost('settle', cost)
-    const { charges } = this.#outcome
+    const { outcome, parts, waitUntil } = this.#made
+    const { charges } = outcome
     if (!charges) return
-    delete this.#outcome.charges // they are settled once
-    const parts = this.#parts
+    delete outcome.charges // they are settled once
     const kept: Kept = new Map()
     if (cost !== undefined) for (const limit of charges.keys()) kept.set(limit, cost)
-    const settling = settle(charges, parts, undefined, this.#waitUntil, kept).catch(
-      parts.onStoreError,
-    )
-    this.#waitUntil(settling)
+    const settling = settle(charges, parts, undefined, waitUntil, kept).catch(parts.onStoreError)
+    waitUntil(settling)
     await settling
   }
 
   fields(): Record<string, string> {
-    return decisionFields(this, this.#engine.config)
+    return decisionFields(this, this.#made.config)
   }
 }
