@@ -29,7 +29,7 @@ export function sluiceStorage(options: AdapterOptions = {}): BetterAuthStorage {
   const door = doorByTerms('better-auth', options, [], logs)
   return {
     async consume(key, { window, max }) {
-      const terms = termsOf({ limit: max, windowMs: window * 1000 })
+      const terms = termsOf(max, window * 1000)
       const { allowed, retryAfterMs } = await door.limit(terms, key)
       return { allowed, retryAfter: allowed ? null : inSeconds(retryAfterMs ?? terms.window) }
     },

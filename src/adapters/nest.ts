@@ -47,7 +47,7 @@ export class SluiceThrottlerStorage {
     blockDuration: number,
     throttlerName: string,
   ): Promise<ThrottlerRecord> {
-    const terms = termsOf({ limit, windowMs: ttl, blockMs: blockDuration })
+    const terms = termsOf(limit, ttl, blockDuration)
     const { penalty, window, ...others } = terms
     const own = `${throttlerName}:${key}`
     const state = stateOf(await this.#door.limit(terms, own))

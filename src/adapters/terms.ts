@@ -7,15 +7,6 @@ import type { LimitsOptions, LimitTerms } from '../limits/terms.ts'
 /** Where an adapter counts. */
 export interface AdapterOptions extends Omit<LimitsOptions, 'headers' | 'unconfigured'> {}
 
-/** A limit of another library, which may be any number. */
-interface ForeignTerms {
-  /** Requests. `Infinity` is no limit. */
-  limit: number
-  windowMs: number
-  /** How long a request over the limit blocks the key, ms. Defaults to 0. */
-  blockMs?: number
-}
-
 /** Terms whose times are whole ms. */
 interface ExactTerms extends LimitTerms {
   window: number
@@ -26,8 +17,10 @@ interface ExactTerms extends LimitTerms {
 /**
  * The exact terms of a limit, or the next stricter ones: a limit is rounded down, a duration up. Above 10,000 units the count is that of a
  * sliding window, or of a fixed window if a product would not be exact. Without units each request costs more than there are.
+ * @param units the limit in requests: any number. `Infinity` is no limit
+ * @param blockMs how long a request over the limit blocks the key. Defaults to 0
  */
-export function termsOf({ limit: units, windowMs, blockMs = 0 }: ForeignTerms): ExactTerms {
+export function termsOf(units: number, windowMs: number, blockMs = 0): ExactTerms {
   const limit = Math.max(1, Math.min(Math.floor(units), Number.MAX_SAFE_INTEGER))
   const [window, ban] = [wholeMs(windowMs), wholeMs(blockMs)]
   const algorithm =

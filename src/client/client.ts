@@ -201,42 +201,35 @@ function caller({
   if (!Number.isInteger(deadlineMs) || deadlineMs < 1 || deadlineMs >= 2 ** 31)
     throw new TypeError('deadlineMs: expected whole milliseconds, at least 1')
 
-  async function send(
-    path: string,
-    body: unknown,
-    { idempotencyKey: key, method = 'POST' }: Sending,
-    signal: AbortSignal,
-  ) {
-    const response = await fetch(new URL(`/_sluice/v1/${path}`, url).href, {
-      method,
-      headers: {
-        Authorization: `Bearer ${token}`,
-        'Content-Type': 'application/json',
-        ...(key !== undefined && { 'Idempotency-Key': key }),
-      },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-      redirect: 'manual', // A redirect would send the token to another host.
-      signal,
-    })
-    return { body: await answerOf(response), headers: response.headers }
-  }
-
   return async (
     path: string,
     body: unknown,
-    options: Sending = {},
+    { signal, idempotencyKey: key, method = 'POST', name }: Sending = {},
     deadline = AbortSignal.timeout(deadlineMs),
   ) => {
-    const { signal } = options
     signal?.throwIfAborted()
     const abort = signal ? AbortSignal.any([signal, deadline]) : deadline
+    async function answer() {
+      const response = await fetch(new URL(`/_sluice/v1/${path}`, url).href, {
+        method,
+        headers: {
+          Authorization: `Bearer ${token}`,
+          'Content-Type': 'application/json',
+          ...(key !== undefined && { 'Idempotency-Key': key }),
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+        redirect: 'manual', // A redirect would send the token to another host.
+        signal: abort,
+      })
+      return { body: await answerOf(response), headers: response.headers }
+    }
     try {
       // A custom `fetch` may ignore the signal.
       const aborted = whenAborted(abort).then(() => Promise.reject(abort.reason))
-      return await Promise.race([send(path, body, options, abort), aborted])
+      return await Promise.race([answer(), aborted])
     } catch (error) {
       signal?.throwIfAborted()
-      if (error instanceof ApiError) throw mistakeIn(error, options.name) ?? error
+      if (error instanceof ApiError) throw mistakeIn(error, name) ?? error
       throw deadline.aborted
         ? new ApiError('timeout', `no answer within ${deadlineMs} ms`)
         : new ApiError('unreachable', 'the call failed', { cause: error })

@@ -6,7 +6,6 @@ const MAX_HEADERS = 100
 /** The maximum of all names and values together. A body may have far more. */
 const MAX_CHARACTERS = 16_384
 const MAX_URL = 8192
-
 const MAX_HOST = 253
 const MAX_METHOD = 32
 
@@ -23,8 +22,7 @@ export function describeRequest(
   ip?: string,
   fields?: readonly string[],
 ): RequestDescription {
-  const { cf } = request as { cf?: Record<string, unknown> }
-  const { country, asn, colo } = cf ?? {}
+  const { country, asn, colo } = (request as { cf?: Record<string, unknown> }).cf ?? {}
   const omitted: RequestDescription['omitted'] = []
   const url = shortUrl(request, omitted)
   const headers = someHeaders(request.headers, omitted, fields)

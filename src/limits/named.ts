@@ -1,5 +1,4 @@
 /** Limits in normal form, decided by their names. */
-
 import { show } from '../core/base/errors.ts'
 import { createLog } from '../core/base/log.ts'
 import type { Part } from '../core/base/part.ts'
@@ -18,12 +17,12 @@ export function namedLimits<Name extends string>(engine: Engine, env?: object): 
 
   function find(name: string, key: KeyValues) {
     const policy = byName.get(name)
-    if (!policy) return { path: 'name', expected: oneOf([...byName.keys()]), got: show(name) }
-    const values = Array.isArray(key) ? key : [key]
-    return matchWith(
-      policy,
-      values.map((value) => ['key', `${value}`] satisfies Part),
-    )
+    if (!policy) {
+      const names = [...byName.keys()].map((one) => JSON.stringify(one))
+      return { path: 'name', expected: names.join(' or '), got: show(name) }
+    }
+    const parts = [key].flat().map((value): Part => ['key', `${value}`])
+    return matchWith(policy, parts)
   }
   return callsOf(new Door(engine, find, { env }))
 }
@@ -38,5 +37,3 @@ export function engineOf(
   const features = featuresOf(config, byDefault)
   return createEngine(config, log, stagesOf({ config, log }, features, [operations, ...lua]))
 }
-
-const oneOf = (names: string[]) => names.map((name) => JSON.stringify(name)).join(' or ')

@@ -83,10 +83,7 @@ export async function startSluice(options: StartSluiceOptions = {}): Promise<Slu
     if (errors.length > 0) throw errors[0]
   }
   let stopped: Promise<void> | undefined
-  const stop = () => {
-    stopped ??= stopAll()
-    return stopped
-  }
+  const stop = () => (stopped ??= stopAll())
   return start(options, project, stops, stop).catch(async (error) => {
     await stop().catch(() => {}) // the first error is the cause
     throw error
@@ -138,12 +135,8 @@ async function start(
     now: () => clock.now(),
     async fetch(url, { ip = '203.0.113.7', cf, ...init } = {}) {
       if (!running) throw new TypeError('fetch: startSluice needs the option worker or app')
-      if (!isIP(ip)) {
-        const got = JSON.stringify(ip)
-        throw new TypeError(
-          `ip: expected an IPv4 or IPv6 address such as '203.0.113.7', got ${got}`,
-        )
-      }
+      const expected = "an IPv4 or IPv6 address such as '203.0.113.7'"
+      if (!isIP(ip)) throw new TypeError(`ip: expected ${expected}, got ${JSON.stringify(ip)}`)
       const headers = new Headers(init.headers)
       if (!headers.has('cf-connecting-ip')) headers.set('cf-connecting-ip', ip)
       return running.fetch(url, { redirect: 'manual', ...init, headers }, { ip, cf })

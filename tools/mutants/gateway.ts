@@ -16,8 +16,8 @@ const refusal = mutantsOf('src/core/respond/refusal.ts', folder)
 export const gatewayMutants: Mutant[] = [
   proxy(
     'A field that Connection names reaches the origin',
-    'HOP_BY_HOP.has(name) || further.has(name)',
-    'HOP_BY_HOP.has(name)',
+    'HOP_BY_HOP.test(name) || further.has(name)',
+    'HOP_BY_HOP.test(name)',
     'proxy',
   ),
   proxy(

@@ -1,13 +1,12 @@
-import { apiLua } from '../../api/lua.ts'
-import { createRouter } from '../../api/router.ts'
+import { apiLua, createRouter } from '../../api/router.ts'
 import type { Feature } from '../../core/feature.ts'
 import { operators } from './operators.ts'
 
 /** Options of `endpoints`. */
 export interface EndpointsOptions {
   /**
-   * The description of the decision API, from `sluice/openapi.json`, to answer `GET /_sluice/v1/openapi.json`. Defaults to none, so that the
-   * path does not exist.
+   * The description of the decision API, from `sluice/openapi.json`, to answer `GET /_sluice/v1/openapi.json`. It adds 6 KiB to the
+   * compressed Worker. Defaults to none, so that the path does not exist.
    */
   openapi?: object
 }

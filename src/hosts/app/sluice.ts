@@ -32,19 +32,14 @@ export interface CheckResult {
   headers: Headers
   /**
    * Finishes an admitted request: adds the fields to its response, refunds what the response does not count (`countOnly`,
-   * `cost.response`), and releases slots when the body has ended. Call it once.
-   * @returns the response to send
+   * `cost.response`), and releases slots when the body has ended. Call it once, and send the response that it returns.
    */
   finish: (response: Response) => Response
-  /**
-   * Adds the fields to a response and settles nothing, for servers that call `settle`. Fields of the same quota that the response
-   * already has are merged.
-   */
+  /** Adds the fields to a response, for servers that call `settle`. Those of the same quota that the response has are merged. */
   withFields: (response: Response) => Response
   /**
    * Refunds and releases without a `Response`, for servers that write their own. Call it once, when the handler has ended and its response
-   * has been sent. Call it without a head if the response is not known, as when the handler gave none to a client that has left: all
-   * charges then stay, and slots are released.
+   * has been sent. Without a head, as when the handler gave none to a client that has left, charges stay, and slots are released.
    */
   settle: (head?: ResponseHead) => void
 }

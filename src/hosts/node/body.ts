@@ -4,9 +4,7 @@ import type { NodeRequest } from './incoming.ts'
 
 /** The parts of Node's `IncomingMessage` that have the body. */
 export interface NodeBody {
-  /** True if the whole body has arrived. */
   readonly complete: boolean
-  /** True if the app has begun to read. */
   readonly readableDidRead: boolean
   readonly readableEnded: boolean
   readonly readableLength: number

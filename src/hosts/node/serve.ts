@@ -40,7 +40,6 @@ type Socket = { readableEnded: boolean; errored: Error | null; timeout: number }
 /** A response of a server or a framework. */
 export interface Outgoing {
   response: NodeResponse
-  /** The header fields that are set, by name. */
   fields: () => object
   set: (name: string, value: string) => void
   remove: (name: string) => void
@@ -57,18 +56,16 @@ export interface DecidedContext {
 /** The status to settle by if no handler runs, because the client has disconnected before. No `countOnly` counts it. */
 const NOT_HANDLED = 0
 
-/**
- * Creates the limiter of a server of Node, whose variables are known when it starts.
- * @throws {ConfigError} if the configuration is invalid, its client address has no source, or the variables name no database
- */
-export function createNodeLimiter(options: object): Limiter {
-  const limiter = createKnowingLimiter(withRedisUrl(options), [ofNode])
-  limiter.partsOf(variablesFor())
-  return limiter
-}
+/** @throws {ConfigError} if the configuration is invalid, or its client address has no source */
+export const createNodeLimiter = (options: object): Limiter =>
+  createKnowingLimiter(withRedisUrl(options), [ofNode])
 
-/** Creates the function that decides the requests of a server, and sends the refusal of one that is refused. */
+/**
+ * Creates the function that decides the requests of a server, and sends the refusal of one that is refused.
+ * @throws {ConfigError} if the variables, which are known when the server starts, name no database
+ */
 export function serverOf(limiter: Limiter) {
+  limiter.partsOf(variablesFor())
   const checking = checkOf(limiter)
   const door = policyDoor(limiter)
   const usesBodies = readsBodies(limiter.config)

@@ -2,8 +2,7 @@ import type { Context } from 'hono'
 import { Hono } from 'hono/tiny'
 import { isOpen } from '../../api/caller.ts'
 import { ENVOY } from '../../api/forwarded.ts'
-import { apiLua } from '../../api/lua.ts'
-import { createRouter, KEYS } from '../../api/router.ts'
+import { apiLua, createRouter, KEYS } from '../../api/router.ts'
 import type { Bindings } from '../../core/base/bindings.ts'
 import { ConfigError } from '../../core/base/errors.ts'
 import { isOrigin } from '../../core/base/host.ts'
@@ -15,6 +14,7 @@ import { normalizePath } from '../../core/request/path.ts'
 import { withCors } from '../../core/respond/cors.ts'
 import { problem } from '../../core/respond/response.ts'
 import { defaults } from '../../features/defaults.ts'
+import type { EndpointsOptions } from '../../features/endpoints/index.ts'
 import { operators } from '../../features/endpoints/operators.ts'
 import { verify } from '../../features/verify/index.ts'
 import { runtimeOf } from '../app/hono-runtime.ts'
@@ -28,13 +28,7 @@ export interface GatewayBindings extends Bindings {
 }
 
 /** Options of `createGateway`. */
-export interface GatewayOptions {
-  /**
-   * The description of the decision API, from `sluice/openapi.json`, to answer `GET /_sluice/v1/openapi.json`. It adds 6 KiB to the
-   * compressed Worker. Defaults to none, so that the path does not exist.
-   */
-  openapi?: object
-}
+export interface GatewayOptions extends EndpointsOptions {}
 
 /**
  * Creates the whole Worker. It decides each request, then forwards it to the origin or answers 429. Paths under `/_sluice/` are

@@ -8,23 +8,14 @@ import { dropFields, isOwn, shadowField } from '../../core/respond/own-fields.ts
 import { problem } from '../../core/respond/response.ts'
 
 /** Hop-by-hop fields (RFC 9110, 7.6.1), including obsolete ones. */
-const HOP_BY_HOP = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-])
+const HOP_BY_HOP =
+  /^(connection|keep-alive|proxy-(authenticate|authorization|connection)|te|trailer|transfer-encoding|upgrade)$/
 
 /** Tells the hop-by-hop fields of a message, with those that its field `Connection` names. */
 function hopByHopIn(headers: Headers): (name: string) => boolean {
   const named = headers.get('connection')?.toLowerCase().split(',')
   const further = new Set(named?.map((name) => name.trim()))
-  return (name) => HOP_BY_HOP.has(name) || further.has(name)
+  return (name) => HOP_BY_HOP.test(name) || further.has(name)
 }
 
 /**
@@ -185,28 +176,19 @@ const passesOf = (headers: Headers): number =>
 /** Returns the problem of a request that must not be forwarded, or `undefined`. */
 export function whyNotForward({ url, method, headers }: Request, origin: string) {
   if (passesOf(headers) >= MAX_PASSES) {
-    return {
-      status: 508,
-      title: 'Loop Detected',
-      detail: `This request has already passed ${MAX_PASSES} Sluice Workers, so the origin leads back to this Worker: set origin in sluice.config.ts, or the variable ORIGIN, to the server behind it.`,
-    }
+    const detail = `This request has already passed ${MAX_PASSES} Sluice Workers, so the origin leads back to this Worker: set origin in sluice.config.ts, or the variable ORIGIN, to the server behind it.`
+    return { status: 508, title: 'Loop Detected', detail }
   }
   // workerd would send these without the body.
   if (headers.has('transfer-encoding') && (method === 'GET' || method === 'HEAD')) {
-    return {
-      status: 411,
-      title: 'Length Required',
-      detail: `A ${method} with a body needs Content-Length: Workers drop a body in chunks.`,
-    }
+    const detail = `A ${method} with a body needs Content-Length: Workers drop a body in chunks.`
+    return { status: 411, title: 'Length Required', detail }
   }
   const hasBase = origin !== 'zone' && new URL(origin).pathname !== '/'
   if (hasBase && leavesBase(new URL(url).pathname)) {
-    return {
-      status: 400,
-      title: 'Bad Request',
-      detail:
-        'The decoded path leaves the base path of the origin. Resolve ".." before you send the request.',
-    }
+    const detail =
+      'The decoded path leaves the base path of the origin. Resolve ".." before you send the request.'
+    return { status: 400, title: 'Bad Request', detail }
   }
   return undefined
 }
