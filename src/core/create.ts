@@ -6,7 +6,6 @@ import { limiterOf } from './limiter.ts'
 
 export type { Limiter } from './feature.ts'
 
-/** The host of a limiter. */
 export interface Host {
   /** The features that it has besides those of `use`. Defaults to none. */
   byDefault?: readonly Feature[]

@@ -72,7 +72,6 @@ function parseV6(text: string): Address | undefined {
     .flatMap((pair) => [pair >> 8, pair & 255])
 }
 
-/** Pairs of bytes as hexadecimal numbers. */
 const groupsOf = (address: Address) =>
   address.flatMap((byte, index) =>
     index % 2 ? [] : ((byte << 8) | address[index + 1]!).toString(16),
@@ -91,7 +90,6 @@ export function network(address: Address, v4: number, v6: number): string {
   return address.length === 4 && bits === 32 ? first : `${first}/${bits}`
 }
 
-/** The netmask of byte `index` for a prefix of `bits`. */
 const mask = (bits: number, index: number) =>
   0xff & (0xff << (8 - Math.min(8, Math.max(0, bits - index * 8))))
 
@@ -123,7 +121,6 @@ export function inNetworks(networks: string[]): (address: Address) => boolean {
   return (address) => isIn(address) || (address.outer !== undefined && isIn(address.outer))
 }
 
-/** The ranges of networks in order, with overlapping ranges merged. */
 function mergedRanges(networks: string[]): Range[] {
   const ranges = networks.map((text) => networkRange(text)!)
   const merged: Range[] = []

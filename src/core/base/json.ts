@@ -7,6 +7,5 @@ export function parsedJson(text: string): unknown {
   }
 }
 
-/** True for an object that is no list. */
 export const isObject = (input: unknown): input is Record<string, unknown> =>
   typeof input === 'object' && input !== null && !Array.isArray(input)

@@ -3,7 +3,6 @@ import type { KeyFault } from './decision.ts'
 /** One part of the partition key of a request. A part without a value is missing, or has a `fault`. */
 export type Part = [label: string, value: string | undefined, fault?: KeyFault]
 
-/** The texts of keys that requests share. */
 const texts = new WeakMap<Part[], string>()
 
 /** Encodes the parts as JSON. Joined values would collide: ("a", "bc") with ("ab", "c"), and missing with empty. */

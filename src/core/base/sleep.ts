@@ -47,7 +47,6 @@ export function inTime<T>(promise: Promise<T> | T, ms: number, late: () => Error
   return Promise.race([promise, timeout]).finally(() => clearTimeout(timer))
 }
 
-/** Resolves once a signal has aborted. */
 export const whenAborted = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
     if (signal.aborted) resolve()

@@ -40,7 +40,6 @@ export const hasOwnKey = (
 /** The keys in Redis that one call of the script takes. */
 export const MAX_KEYS = 128
 
-/** The parts of a policy on which its keys depend. */
 interface Keyed {
   algorithm?: string | undefined
   penalty?: unknown

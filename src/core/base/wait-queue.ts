@@ -1,6 +1,5 @@
 import { withResolvers } from './with-resolvers.ts'
 
-/** A queued item whose request waits for an answer. */
 export type Waiter<Item, Answer> = Item & {
   /** Resolves `answered`. Only the first answer counts. */
   answer: (value: Answer) => void

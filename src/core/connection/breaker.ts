@@ -79,7 +79,6 @@ export function createBreaker({ clock = systemClock, onOpen, onClose }: BreakerO
     }
     const until = now + deadlineMs
     let isSlow = false
-    /** Counts a failure at the deadline. */
     const overdue = () => {
       if (isLate(clock() - until) || !isSmall(lists)) return
       isSlow = true

@@ -27,13 +27,11 @@ const MAX_OPEN_MS = 50
 const GONE_MS = 500
 
 export interface ConnectionOptions extends BreakerOptions {
-  /** Defaults to true. */
   batching?: boolean
   /** Runs a task after `ms`, for simulations. Defaults to a timer. */
   later?: ((ms: number, task: () => void) => void) | undefined
 }
 
-/** The lists of one caller. */
 interface Entry {
   lists: StoreRequest[][]
   limits: number
@@ -67,7 +65,6 @@ export function connect(
 ): Store & { health(): Health } {
   const later = given ?? soon
   const breaker = createBreaker({ clock, ...options })
-  /** Batches that are not sent yet. */
   const open = new Set<Batch>()
   /** The latest call, and when it has left, ms since the epoch. */
   let latest: { call: BegunCall | undefined; leftAt: number } | undefined

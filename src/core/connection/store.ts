@@ -13,7 +13,6 @@ export type Algorithm =
   | 'concurrency'
   | 'distinct'
 
-/** How a limit counts. */
 export interface Terms {
   /** Identifies the state of this limit within the record of its subject. Unique for each limit of a subject. */
   tag: string
@@ -104,13 +103,11 @@ export interface Ticket {
   id: string
   /** How long the request may still wait, ms. */
   leftMs: number
-  /** How long it has waited, ms. */
   waitedMs: number
   /** True if the isolate has no room for it: it gets no ticket, and its refusal does not count towards a ban. */
   isFull?: boolean
 }
 
-/** Corrects an earlier charge. */
 export interface Correction {
   mode: /** Refunds units, at most up to a full quota, and releases slots. */
     | 'refund'
@@ -154,7 +151,6 @@ export interface StoreState extends QuotaState {
 /** How `onStoreError` has answered for a limit. A correction of its charge must repeat it. */
 export interface FallenBack {
   by: Fallback
-  /** The error of the database. */
   error?: StoreError
   /** When the isolate has counted the units by itself, ms since the epoch. */
   localAt?: number
@@ -238,7 +234,6 @@ export interface Store {
   decideEach(lists: StoreRequest[][], options: StoreOptions): Promise<StoreResult[]>
 }
 
-/** A store that decides one list as it decides many. */
 export const storeBy = (decideEach: Store['decideEach']): Store => ({
   async decide(requests, options = {}) {
     const [reply] = await decideEach([requests], options)

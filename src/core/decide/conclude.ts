@@ -52,7 +52,6 @@ function statesOf({ limits, requests }: Pending, states: StoreState[][]): StoreS
 
 const isAnswered = ({ fallback }: StoreState) => fallback === undefined
 
-/** Makes the decision from the states of all limits. */
 export function outcomeOf(matches: Match[], states: StoreState[], decidedAt: number): Outcome {
   for (const { fallback } of states) {
     if (fallback) return answeredInPart(matches, states, decidedAt)

@@ -1,4 +1,3 @@
-/** The database that the environment names. */
 import {
   type Bindings,
   credentialsOf,

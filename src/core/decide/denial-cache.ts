@@ -6,7 +6,6 @@ import { canonical } from '../base/part.ts'
 import type { PolicyLimit } from './limit.ts'
 import type { Match } from './matched.ts'
 
-/** The limits that refuse a request, and their states. */
 export interface Denial {
   limits: Match[]
   states: QuotaState[]
@@ -130,7 +129,6 @@ function validFor({ policy, floor }: Match, state: QuotaState): number {
   return Math.min(nextAfterMs, untilPlaceMs, overriddenForMs, policy.lease?.ttlMs ?? MAX_AGE_MS)
 }
 
-/** The state of a refusing limit after `elapsed` ms. */
 function after(state: QuotaState, elapsed: number): QuotaState {
   const left = (wait: number) => Math.max(0, wait - elapsed)
   const later = { ...state }

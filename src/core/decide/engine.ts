@@ -36,23 +36,19 @@ export interface EngineStages {
   createLocal?: typeof createLocalStore
   /** Algorithms with which an isolate counts by itself, by their names. */
   algorithms?: Algorithms
-  /** Names the values that policies with `distinct` count. */
   nameValues?: NameValues
   /** Wraps the connection, inside of the deadline. */
   layer?: (store: Store) => Store
   /** Wraps the layers, inside of the deadline. It sees the reply to each call, also a late one. */
   watch?: (store: Store, database: WatchedDatabase) => Store
-  /** Lets requests wait for their turn. */
   waiting?: Waiting
   /** Wraps the store that sends the commands: the innermost layer. */
   wrap?: (store: UpstashStore) => Store
   /** Splits requests with limits in several parts of the store. The outermost layer. */
   spread?: (store: Store, onRefund: OnRefund) => Store
-  /** Hears of calls to the store and of decisions. */
   observer?: Observer
 }
 
-/** The database, with the observer of the calls to it. */
 export type WatchedDatabase = Pick<UpstashOptions, 'url' | 'token' | 'send' | 'observer'>
 
 export interface Engine {

@@ -4,7 +4,6 @@ import type { Limit } from '../connection/store.ts'
 import type { Match } from './matched.ts'
 import type { NameSubject } from './subject.ts'
 
-/** A limit, with the match that it comes from. */
 export type PolicyLimit = Match & Limit
 
 /** Makes the digests of the values of a match that has `distinct`. */

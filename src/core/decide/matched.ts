@@ -21,7 +21,6 @@ export interface Match {
   floor?: number
   /** The part of the quota that these units are, above 0 and at most 1. */
   share?: number
-  /** The current and the next period of a calendar window. */
   period?: Period
   /** The bans of the key. Defaults to those of the policy. */
   penalty?: Penalty
@@ -48,7 +47,6 @@ export interface Matched {
   unread?: Policy[]
 }
 
-/** Makes the match of a policy with a partition key, at the cost of the policy. */
 export function matchWith(policy: Policy, partitionKey: Part[]): Match {
   const match = { policy, partitionKey, cost: policy.cost.otherwise }
   return policy.calendar ? { ...match, period: policy.calendar.periodAt(Date.now()) } : match

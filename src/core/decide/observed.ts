@@ -18,16 +18,6 @@ export function observe(
   const matches = binding
     ? all.map((one) => binding.find(({ policy }) => policy.name === one.policy.name) ?? one)
     : all
-  observer.decided({
-    decision,
-    decidedBy,
-    matches,
-    use,
-    from,
-    hash: nameSubject,
-    env,
-    waitUntil,
-    context,
-    verified,
-  })
+  const fact = { decision, decidedBy, use, from, env, waitUntil, context, verified }
+  observer.decided({ ...fact, matches, hash: nameSubject })
 }

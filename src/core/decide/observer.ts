@@ -21,7 +21,6 @@ export interface StoreUse {
   billedCommands: number
 }
 
-/** Measures what one decision uses of the store. */
 export interface Meter {
   /** Receives each call in which the decision has a part. */
   onCall: (call: StoreCall) => void
@@ -48,7 +47,6 @@ export interface DecisionFact extends RuntimeContext {
 
 /** Receives the facts of one limiter. Its methods never throw, and delay no request. */
 export interface Observer extends CallObserver {
-  /** Called once for each request. */
   decided: (fact: DecisionFact) => void
   /**
    * Called before a decision is sent to the store.

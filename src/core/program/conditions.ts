@@ -14,7 +14,6 @@ export const compileConditions = (config: MatchConfig, readers: KeyReaders) => (
   allow: compileRules(config.allow, config),
   deny: compileRules(config.deny, config),
   withCredentials: compileCredentials(config, readers),
-  /** Makes a view of a request for each reading of its path. */
   readingsOf: usesPath(config) ? readingsOf : undefined,
   ofPolicy: (policy: Policy) => ({
     mismatch: compileCondition(policy.match, config),

@@ -60,11 +60,8 @@ export async function explicitKey(
   const values = Array.isArray(key) ? key : [key]
   const labels = policy.key.map(labelOf)
   if (values.length !== labels.length) {
-    return {
-      path: 'key',
-      expected: `a value for each of ${labels.join(', ')}`,
-      got: `${values.length}`,
-    }
+    const expected = `a value for each of ${labels.join(', ')}`
+    return { path: 'key', expected, got: `${values.length}` }
   }
   const parts = await Promise.all(
     policy.key.map((part, index) => {
@@ -80,17 +77,12 @@ export async function explicitKey(
   }
   const missing = parts.indexOf(undefined)
   if (missing >= 0 && policy.onMissingKey !== 'share') {
-    return {
-      path: at(missing),
-      expected: `a value (the policy has no quota for requests without ${labels[missing]})`,
-      got: show(values[missing]),
-    }
+    const expected = `a value (the policy has no quota for requests without ${labels[missing]})`
+    return { path: at(missing), expected, got: show(values[missing]) }
   }
-  return matchOf(
-    policy,
-    labels.map((label, index) => [label, parts[index] as string | undefined]),
-    plan,
-  )
+  const known = parts as (string | undefined)[]
+  const partitionKey = labels.map((label, index): Part => [label, known[index]])
+  return matchOf(policy, partitionKey, plan)
 }
 
 /** Makes the match of a policy with a partition key, or with a subject whose key is not known, in the size of a plan that it must have. */
@@ -102,16 +94,13 @@ export function matchOf(
   const planned = plan === undefined ? policy : ofPlan(policy, plan)
   if (!planned) {
     const names = Object.keys(policy.plan?.limits ?? {}).join(', ')
-    return {
-      path: 'plan',
-      expected: names
-        ? `one of ${names} (leave plan out for the limit of ${policy.limit})`
-        : 'nothing (the policy has no plans)',
-      got: show(plan),
-    }
+    const expected = names
+      ? `one of ${names} (leave plan out for the limit of ${policy.limit})`
+      : 'nothing (the policy has no plans)'
+    return { path: 'plan', expected, got: show(plan) }
   }
-  const match =
-    typeof key === 'string' ? { ...matchWith(planned, []), subject: key } : matchWith(planned, key)
+  const match = matchWith(planned, typeof key === 'string' ? [] : key)
+  if (typeof key === 'string') match.subject = key
   // A key does not tell a value.
   return policy.distinct ? { ...match, distinct: [[labelOf(policy.distinct), undefined]] } : match
 }

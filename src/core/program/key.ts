@@ -1,6 +1,6 @@
 import type { Log } from '../base/log.ts'
 import { type Part, UNREADABLE, Unusable } from '../base/part.ts'
-import { type Soon, whenAllKnown } from '../base/when-known.ts'
+import { type Soon, whenAllKnown, whenKnown } from '../base/when-known.ts'
 import type { Config } from '../config/parse.ts'
 import type { KeyPart } from '../config/schema/key.ts'
 import type { createApiKey } from '../request/api-key.ts'
@@ -14,12 +14,10 @@ import {
   sources,
 } from './source.ts'
 
-/** The stages that parts and features add to keys. */
 export interface KeyStages {
   /** Reads the claims of a request's token, for the key part `jwt:<claim>`. */
   claims?: Claims
   createApiKey?: typeof createApiKey
-  /** Further sources of key parts. */
   sources?: Sources
 }
 
@@ -72,10 +70,7 @@ export function compileKey(
   })
   const [only] = reads
   if (reads.length > 1 || !only) return (view) => whenAllKnown(reads.map((read) => read(view)))
-  return (view) => {
-    const part = only(view)
-    return part instanceof Promise ? part.then((known) => [known]) : [part]
-  }
+  return (view) => whenKnown(only(view), (part) => [part])
 }
 
 function partReader(
@@ -88,8 +83,5 @@ function partReader(
     const isMissing = value === undefined || value === null || value === ''
     return [label, isMissing ? undefined : textOf(value)]
   }
-  return (view) => {
-    const value = read(view)
-    return value instanceof Promise ? value.then(partOf) : partOf(value)
-  }
+  return (view) => whenKnown(read(view), partOf)
 }

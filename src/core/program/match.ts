@@ -17,7 +17,6 @@ import { type MatchConfig, tellsApart } from './tells-apart.ts'
 
 export type { Match, Matched, Unmet } from '../decide/matched.ts'
 
-/** A configuration and its compiled matcher. */
 export interface Rules {
   config: Config
   match: Matcher
@@ -35,7 +34,6 @@ export type Matcher = (
   isRefused?: (matched: Matched) => boolean,
 ) => Soon<Matched>
 
-/** The stages that parts and features add to the match of requests. */
 export interface MatchStages extends KeyStages {
   compileConditions?: typeof compileConditions
   compilePlan?: CompilePlan
@@ -71,16 +69,14 @@ export function compileMatcher(
   )
   const shieldKey = config.shield && compileKey(config.shield.key, [], config, readers)
 
-  const finish = (view: RequestView, each: Soon<Met | Unmet>[]): Soon<Matched> => {
-    for (const one of each) {
-      if (one instanceof Promise) return Promise.all(each).then((known) => finish(view, known))
-    }
-    const matched = matchedBy(each as (Met | Unmet)[])
-    if (!shieldKey || matched.policies.length === 0) return matched
-    return whenKnown(shieldKey(view), (shield) =>
-      isComplete(shield) ? { ...matched, shield } : matched,
-    )
-  }
+  const finish = (view: RequestView, each: Soon<Met | Unmet>[]): Soon<Matched> =>
+    whenKnown(whenAllKnown(each), (known) => {
+      const matched = matchedBy(known)
+      if (!shieldKey || matched.policies.length === 0) return matched
+      return whenKnown(shieldKey(view), (shield) =>
+        isComplete(shield) ? { ...matched, shield } : matched,
+      )
+    })
 
   const match: Matcher = (view, isRefused) => {
     // If a path has several readings, the strictest counts. A client cannot evade a policy, or enter by `allow`, with another spelling.
@@ -97,11 +93,10 @@ export function compileMatcher(
     }
     const unread = refine ? config.policies.filter((_, index) => isUnread(begun[index]!)) : []
     if (unread.length === 0) return finish(view, begun as Soon<Met | Unmet>[])
-    const read = () =>
-      finish(
-        view,
-        begun.map((one) => (isUnread(one) ? one() : one)),
-      )
+    const read = () => {
+      const all = begun.map((one) => (isUnread(one) ? one() : one))
+      return finish(view, all)
+    }
     if (!isRefused) return read()
     const others = begun.filter((one): one is Soon<Met | Unmet> => !isUnread(one))
     return whenKnown(whenAllKnown(others), (known) => {

@@ -23,10 +23,8 @@ export interface KeyReaders {
 
 export type Read = (view: RequestView) => unknown
 
-/** What a source reads with. */
 export interface SourceOptions {
   caseSensitivePaths: boolean
-  /** The paths of the policy. */
   paths: string[]
   readers: KeyReaders
   /** The result of a value that cannot be read. A feature of another copy of the package has another class. */
@@ -119,7 +117,6 @@ export const sources: Sources = {
   },
   function: {
     compile({ read }: Extract<KeyPart, { source: 'function' }>, { readers: { onKeyError } }) {
-      /** The result of a key function that is a promise. */
       const resultOf = async (promise: unknown) => {
         try {
           const value = await promise

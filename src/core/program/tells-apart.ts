@@ -1,4 +1,3 @@
-/** What a configuration needs to match requests. */
 import { contains } from '../base/contains.ts'
 import type { Config } from '../config/parse.ts'
 

@@ -6,7 +6,6 @@ import { Recent } from '../base/recent.ts'
 import { isCloudflare } from '../base/runtime.ts'
 import type { ClientAddress } from '../config/schema/client-address.ts'
 
-/** A request with the address of its connection, if the runtime knows it. */
 export interface Connection {
   request: Request
   remoteAddress: string | undefined
@@ -34,7 +33,6 @@ export function addressReader(
   }
 }
 
-/** The stages that parts and features add to the address of a client. */
 export interface AddressStages {
   /** Compiles a setting that reads a field of trusted proxies. */
   compileForwarded?: (setting: Forwarded, log: Log, networks: Networks) => ReadAddress

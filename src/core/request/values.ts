@@ -73,7 +73,6 @@ export function headerValues(
   return [values.flatMap(linesOf), isOne && !(value && CONTROL.test(value))]
 }
 
-/** A value, and its lines if it may be several. */
 function linesOf(value: string | undefined): (string | undefined)[] {
   const lines = value?.includes(',')
     ? [value, ...value.split(',').map((line) => line.trim())]

@@ -60,7 +60,6 @@ export class RequestView implements RuntimeContext {
     this.client = undefined
   }
 
-  /** A view that differs in these properties. */
   with(properties: Partial<RequestView>): RequestView {
     return Object.create(this, Object.getOwnPropertyDescriptors(properties))
   }
@@ -110,7 +109,6 @@ export class RequestView implements RuntimeContext {
   get country(): string | undefined {
     return this.known('country')?.toUpperCase()
   }
-  /** Number of the client's autonomous system. */
   get asn(): string | undefined {
     return this.known('asn')
   }
@@ -118,7 +116,6 @@ export class RequestView implements RuntimeContext {
   get colo(): string | undefined {
     return this.known('colo')
   }
-  /** JA4 fingerprint of the client's TLS library. */
   get ja4(): string | undefined {
     return this.bot.ja4 || undefined
   }

@@ -1,4 +1,3 @@
-/** Header fields and problem documents of a decision. */
 import type { Decision, Lacking, LimitState } from '../base/decision.ts'
 import { waitText } from '../base/duration.ts'
 import { Recent } from '../base/recent.ts'

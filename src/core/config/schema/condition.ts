@@ -169,7 +169,6 @@ export interface Condition extends Partial<Output<ReturnType<typeof fields>>> {
   not?: Condition[] | undefined
 }
 
-/** The fields of a condition, for objects that add fields of their own. */
 export const conditionFields = () => ({
   ...fields(),
   /** A condition or a list of conditions that exclude requests: a request that matches any of them does not match. Defaults to none. */

@@ -51,7 +51,6 @@ const apiKeyFields = () => ({
 /** The source of API keys, and the list of known keys. */
 export interface ApiKeyOptions extends Input<ReturnType<typeof apiKeyFields>>, Named {}
 
-/** Parsed `ApiKeyOptions`. */
 export type ApiKeys = v.InferOutput<typeof apiKeys>
 
 export const apiKeys = named<ApiKeyOptions>()(object(apiKeyFields))

@@ -130,7 +130,6 @@ export type MissingKeyOptions<Context = unknown> =
   | 'refuse'
   | { key: Key<Context> }
 
-/** How a policy treats a request that has no value for a part of its key. */
 export const onMissingKey = either(
   isObject,
   v.picklist(['share', 'skip', 'refuse'], 'one of share, skip, refuse, { key }'),
@@ -142,7 +141,6 @@ export type PlanOptions<Context = unknown> =
   | KeySource<Context>
   | { key: KeySource<Context>; table: string }
 
-/** How the plan of a request is found. */
 export const plan = either(
   (input) => isObject(input) && 'table' in input,
   v.pipe(

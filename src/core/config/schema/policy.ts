@@ -52,7 +52,6 @@ const byClaim = named<ClaimLimit>()(
   }),
 )
 
-/** The size of a quota. */
 const limit = either(isObject, units, byClaim)
 
 /** A status such as `401`, a class such as `'4xx'`, or a range such as `'400-403'`. */

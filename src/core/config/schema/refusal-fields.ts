@@ -1,8 +1,6 @@
-/** The fields of a refusal. */
 import * as v from 'valibot'
 import { either, type Input, type Named, named, object, pattern, whole } from './shapes.ts'
 
-/** The names of the placeholders, such as `{{limit}}`. */
 export const placeholders = [
   'limit',
   'remaining',

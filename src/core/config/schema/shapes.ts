@@ -71,7 +71,6 @@ export const duration: v.GenericSchema<Duration, number> = v.pipe(
 /** The longest timer of the platform, ms. A longer one fires at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
-/** A duration that fits a timer of the platform. */
 export const timeout: v.GenericSchema<Duration, number> = v.pipe(
   duration,
   v.maxValue(LONGEST_TIMER_MS, 'a duration of less than 25 days'),

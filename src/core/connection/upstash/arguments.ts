@@ -161,7 +161,6 @@ export function requestText(
   return text
 }
 
-/** The mode, with the time of the charge for a refund. */
 function modeText(request: StoreRequest, place: string): string {
   const { mode } = request
   check(Object.hasOwn(modes, mode), place, 'mode')

@@ -17,7 +17,6 @@ export interface CompiledLimit {
   option: string | number | undefined
 }
 
-/** The form of a script: for one key, or for many keys. */
 export type Form = 'one' | 'many'
 
 /**
@@ -31,19 +30,17 @@ export function compile(
   form: Form,
   sendsCosts: boolean,
 ): string {
-  const width = limits.reduce((sum, { option }) => sum + argumentsOf(option, sendsCosts), 0)
+  const width = limits.reduce(
+    (sum, { option }) => sum + (sendsCosts ? 1 : 0) + (option === undefined ? 1 : 0),
+    0,
+  )
   let place = 1
-  /** The next argument of a key. */
   const argument = () => {
     place += 1
     return form === 'one' ? `ARGV[${place}]` : `ARGV[OFFSET+${place}]`
   }
   const states = limits.map(stateOf)
-  const common: Words = {
-    width: `${width}`,
-    states: states.join(''),
-    living: lua.living.trim(),
-  }
+  const common: Words = { width: `${width}`, states: states.join(''), living: lua.living.trim() }
   const own = limits.map(
     ({ tag, algorithm, limit, window, option }, index): Words => ({
       n: `${index + 1}`,
@@ -73,9 +70,6 @@ export function compile(
 }
 
 type Words = Record<string, string>
-
-const argumentsOf = (option: CompiledLimit['option'], sendsCosts: boolean) =>
-  (sendsCosts ? 1 : 0) + (option === undefined ? 1 : 0)
 
 const patternOf = (tag: string) => tag.replaceAll('-', '%-')
 

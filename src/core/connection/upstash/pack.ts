@@ -1,19 +1,18 @@
 /** Packs lists of requests into as few calls of the script as possible, and divides the replies again. */
 import { StoreError } from '../../base/errors.ts'
+import { MAX_KEYS } from '../../base/units.ts'
 import type { Idempotency, StoreRequest, StoreResult } from '../store.ts'
 import { keysOf } from './script.ts'
 
 /** Consecutive lists that go in one call of the script. */
 export interface Pack {
-  /** Those of all lists. */
   requests: StoreRequest[]
   /** The number of requests of each list. Absent for a single list. */
   lengths?: number[]
   idempotency?: Idempotency | undefined
 }
 
-/** The maximum of one call of the script. An idempotency key does not count towards these keys. */
-const MAX_KEYS = 128
+/** The maximum of one call of the script, as `MAX_KEYS`, towards which an idempotency key does not count. */
 const MAX_REQUESTS = 128
 
 /** Packs lists in order into as few packs as possible. Each further pack gets its own idempotency key. */
@@ -67,7 +66,6 @@ export const unpack = ({ requests, lengths = [], idempotency }: Pack): Pack[] =>
     idempotency: withSuffix(idempotency, `-${index + 1}`),
   }))
 
-/** Cuts a list into parts of these lengths. */
 function cut<T>(all: T[], lengths: number[]): T[][] {
   let next = 0
   return lengths.map((length) => {
@@ -89,7 +87,6 @@ function withoutLeadingFollows(list: StoreRequest[]): StoreRequest[] {
   })
 }
 
-/** Divides the reply to a call into one for each list. */
 export function divided({ lengths }: Pack, reply: StoreResult): StoreResult[] {
   if (!lengths) return [reply]
   if (reply instanceof StoreError) return lengths.map(() => reply)

@@ -41,7 +41,6 @@ export function encode(
 
 const one = () => 1
 
-/** Functions for the index of a limit's key, and of the record of its subject. */
 function indexesIn(keys: string[], namespace?: string) {
   const indexes = new Map(keys.map((key, index) => [key, index + 1]))
   return [

@@ -13,10 +13,8 @@ const MAX_LIMITS = 7
 /** After so many declined calls, the calls of a set go to the general script. */
 const MAX_DECLINES = 3
 
-/** A text that Redis runs. */
 export interface Script {
   text: string
-  /** `undefined` until it is computed. */
   sha: string | undefined
   /** True if the database has run it for this isolate. */
   isLoaded: boolean
@@ -29,7 +27,6 @@ interface LimitSet {
   limits: CompiledLimit[]
   /** For one key or for many, with or without costs. */
   scripts: (Script | undefined)[]
-  /** The calls that its scripts have declined. */
   declines: number
 }
 
@@ -118,7 +115,6 @@ export function compiledCalls(): (
   }
 }
 
-/** True if a compiled script can decide the request. */
 export function isPlain(request: StoreRequest): boolean {
   const { limits } = request
   if (limits.length === 0 || limits.length > MAX_LIMITS) return false

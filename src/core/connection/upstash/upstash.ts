@@ -4,7 +4,7 @@ import type { Command, CommandAnswer, SendCommands } from '../../base/commands.t
 import { sha1 } from '../../base/digest.ts'
 import { asStoreError, StoreError } from '../../base/errors.ts'
 import { isCloudflare } from '../../base/runtime.ts'
-import { whenAborted, withTimeout } from '../../base/sleep.ts'
+import { inTime, withTimeout } from '../../base/sleep.ts'
 import type { CallObserver, ScriptAnswer } from '../observed-call.ts'
 import {
   type Idempotency,
@@ -24,9 +24,7 @@ import { type CompiledCall, compiledCalls, newScript, type Script } from './sets
 import { refusal, restSender, toStoreError } from './transport.ts'
 
 export interface UpstashDatabase {
-  /** `UPSTASH_REDIS_REST_URL` */
   url?: string | undefined
-  /** `UPSTASH_REDIS_REST_TOKEN` */
   token?: string | undefined
   /** Sends the commands. Defaults to HTTP requests to `url` with `token`. */
   send?: SendCommands | undefined
@@ -39,13 +37,10 @@ export interface UpstashOptions extends UpstashDatabase {
   deadlineMs?: number
   /** The clock for calls without a time. `edge` is the clock of the isolate and saves one command. Defaults to `store`. */
   clock?: 'store' | 'edge'
-  /** A part of every key that separates applications on one database. Defaults to none. */
   namespace?: string | undefined
-  /** The parts of the general script that features add. Defaults to none. */
   lua?: readonly ScriptPart[] | undefined
   /** Called when the database has lost a script and gets it again. */
   onReload?: () => void
-  /** Measures each HTTP request. Defaults to none. */
   observer?: CallObserver | undefined
 }
 
@@ -223,10 +218,9 @@ export function createCommander({
   return async (command: Command, billed: number, isOperators = false): Promise<unknown> => {
     if (!send) throw new StoreError('not-configured', database.problem)
     const observed = observer?.begin([], isOperators)
-    const deadline = AbortSignal.timeout(deadlineMs)
-    const late = whenAborted(deadline).then(() => Promise.reject(new StoreError('timeout')))
     try {
-      const [answer] = await Promise.race([send([command], deadline, deadlineMs), late])
+      const sending = send([command], AbortSignal.timeout(deadlineMs), deadlineMs)
+      const [answer] = await inTime(sending, deadlineMs, () => new StoreError('timeout'))
       if (answer instanceof StoreError) throw answer
       if ('error' in answer!) throw refusal(answer.error)
       observed?.end([], billed)
@@ -249,10 +243,8 @@ export function createUpstashReader(options: Parameters<typeof createCommander>[
   }
 }
 
-/** Rejects when a signal aborts: a client of the app does not take it. */
 const inWorkers = isCloudflare()
 
-/** `undefined` without a valid URL and a token. */
 export const senderOf = ({ url, token, send }: UpstashDatabase): SendCommands | undefined =>
   send ?? (isRestUrl(url) && token ? restSender(url, token) : undefined)
 

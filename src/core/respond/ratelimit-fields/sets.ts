@@ -95,5 +95,4 @@ export function fieldSet(
  */
 export const draft11 = fieldSet(leastShare, { 'RateLimit-Policy': quotas, RateLimit: left })
 
-/** A set of a parsed configuration. */
 export const setOf = (set: 'draft-11' | FieldSet) => (set === 'draft-11' ? draft11 : set)

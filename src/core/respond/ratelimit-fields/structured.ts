@@ -20,7 +20,6 @@ const INTEGER_MEMBER = new RegExp(`()(-?\\d{1,15})${PARAMETERS}`, 'y')
 const KEYED_MEMBER = new RegExp(`(${KEY})(?:=(${BARE_ITEM}))?${PARAMETERS}`, 'y')
 const COMMA = /[ \t]*,[ \t]*/y
 
-/** A member of a List or Dictionary, as serialized. */
 interface Member {
   key: string
   value: string
@@ -65,7 +64,6 @@ export const leastIn = (headers: Headers, ...names: string[]): number =>
     names.flatMap((name) => parseIntegers(headers.get(name) ?? '') ?? []).map(({ value }) => value),
   )
 
-/** The smallest number that the fields of the drafts report. */
 export function leastOfDrafts(headers: Headers): number {
   const text = headers.get('RateLimit') ?? ''
   const list = parseStrings(text)?.map((member) => parameterOf(member, 'r')) ?? []
