@@ -15,18 +15,14 @@ import type { RequestView } from '../../core/request/view.ts'
 
 type Described = Met | Unmet
 
-/** The keys in Redis that the quotas of one request may need in addition to those of one quota for each policy. */
-export interface Room {
-  keys: number
-}
-
 /** The messages of one request. */
 export interface Messages {
   /** A message for each one of the body. One unreadable message if there are too many to read. */
   list: Message[]
   /** The number of messages in the body. */
   count: number
-  room: Room
+  /** The keys in Redis that its quotas may need in addition to those of one quota for each policy. */
+  room: { keys: number }
 }
 
 /**

@@ -20,7 +20,6 @@ const codes: Record<number, string> = {
 }
 
 /**
- * Makes the body of a refusal.
  * @param content the body of the request
  * @param problem the problem document of the refusal
  * @param accept the field `Accept`
@@ -47,19 +46,13 @@ export function errorBody(
     }
   }
   const code = status === 429 ? LIMIT_EXCEEDED : SERVER_ERROR
-  const errorFor = (id: unknown) => ({
-    jsonrpc: '2.0',
-    id,
-    error: { code, message, data: { status, ...rest } },
-  })
+  const error = { code, message, data: { status, ...rest } }
+  const errorFor = (id: unknown) => ({ jsonrpc: '2.0', id, error })
   const requests = [value].flat().filter(isRequest)
   const isAnswer = requests.length > 0 && requests.length <= MAX_ERRORS
   const errors = isAnswer ? requests.map(({ id }) => errorFor(id)) : [errorFor(null)]
-  return {
-    body: Array.isArray(value) && isAnswer ? errors : errors[0],
-    type: 'application/json',
-    isAnswer,
-  }
+  const body = Array.isArray(value) && isAnswer ? errors : errors[0]
+  return { body, type: 'application/json', isAnswer }
 }
 
 /** True for a request of JSON-RPC, and false for a notification or a response, which get no answer. */

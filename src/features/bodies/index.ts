@@ -58,7 +58,6 @@ export interface BodiesOptions extends Input<ReturnType<typeof fields>>, Named {
 
 /** Most messages of one body that are read. More are charged as unreadable ones. */
 const MAX_MESSAGES = 100
-
 /** Most keys of one request in addition to those of one quota for each policy. */
 const MAX_MORE_KEYS = 64
 

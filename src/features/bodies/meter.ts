@@ -2,7 +2,7 @@
 import { countsBytes } from '../../core/config/schema/reads.ts'
 import { counts, type Kept, type Metering } from '../../core/decide/settle.ts'
 import { pipeFor } from '../../core/respond/body-end.ts'
-import { Allowance, type StreamEnd } from './allowance.ts'
+import { type Allowance, allowanceOf, type StreamEnd } from './allowance.ts'
 import { decompressing, EventEnds, type Reader, readerFor } from './readers.ts'
 
 /** The longest JSON response and the longest event that are read. Each response in flight may use this much memory. */
@@ -15,18 +15,16 @@ export function meterBody(answer: Response, metering: Metering, maxBytes = MAX_B
   // The charge of a limit that does not count this status is refunded.
   const counted = metering.limits.filter(({ policy, cost }) => cost > 0 && counts(policy, status))
   const sized = counted.filter(({ policy }) => countsBytes(policy))
-  const keepSize = (bytes: number, kept: Kept) => {
-    for (const limit of sized) kept.set(limit, Math.min(bytes, limit.policy.cost.max ?? bytes))
-    return kept
-  }
+  const sizes = (bytes: number): Kept =>
+    new Map(sized.map((limit) => [limit, Math.min(bytes, limit.policy.cost.max ?? bytes)]))
   if (!body) {
     if (sized.length === 0) return undefined
-    metering.end(keepSize(0, new Map()))
+    metering.end(sizes(0))
     return answer
   }
   const allowances = counted
     .filter(({ policy }) => policy.cost.usage)
-    .map((limit) => new Allowance(limit, metering))
+    .map((limit) => allowanceOf(limit, metering))
   const usages = allowances.map(({ usage }) => usage)
   const found = usages[0] && readerFor(headers.get('content-type') ?? '', usages, maxBytes)
   if (!found && sized.length === 0) return undefined
@@ -41,7 +39,7 @@ export function meterBody(answer: Response, metering: Metering, maxBytes = MAX_B
   const passing = pass(body, writable, reader, cutting, isPlain)
   passing.then(async ({ isWhole, passed }) => {
     await Promise.all(cutting.map((one) => one.renewing)) // its units are refunded too
-    const kept = keepSize(passed, new Map())
+    const kept = sizes(passed)
     for (const one of found ? allowances : []) one.divide(one.usage.cost(isWhole), kept)
     metering.end(kept)
   })
@@ -160,10 +158,7 @@ function finalEvent({ policy, max, retryAfterMs }: StreamEnd): string {
       ? `The quota "${policy}" is used up.`
       : `The response has reached its maximum of ${max} units of "${policy}".`
   const error = {
-    type: 'rate_limit_error',
-    code: 'rate_limit_exceeded',
-    message,
-    policy,
+    ...{ type: 'rate_limit_error', code: 'rate_limit_exceeded', message, policy },
     ...(max === undefined && { retryAfterMs }),
   }
   return `event: error\ndata: ${JSON.stringify({ type: 'error', error })}\n\n`

@@ -19,15 +19,11 @@ interface NoContent {
   items?: number
 }
 
-export async function readBody(
-  request: Request,
-  { maxBytes, timeoutMs }: ReadOptions,
-): Promise<Content> {
+export async function readBody(request: Request, options: ReadOptions): Promise<Content> {
   const { headers } = request
   const source = bodySources.get(request)
   const length = headers.get('content-length')
-  const isEmpty = length === '0' || (!source && request.body === null)
-  if (isEmpty) return undefined
+  if (length === '0' || (!source && request.body === null)) return undefined
   if (!isJson(headers.get('content-type') ?? '')) return { unreadable: 'its type is not JSON' }
   const given = source?.()
   if (given && 'parsed' in given) return { value: given.parsed }
@@ -35,13 +31,13 @@ export async function readBody(
   const encoding = headers.get('content-encoding')
   if (encoding && !/^identity$/i.test(encoding))
     return { unreadable: `it is encoded (${encoding})` }
-  if (Number(length) > maxBytes) return tooLarge(maxBytes)
+  if (Number(length) > options.maxBytes) return tooLarge(options.maxBytes)
   if (!given && request.bodyUsed) return { unreadable: 'it was read before' }
-  const body = BodyInFlight.begin(timeoutMs)
+  const body = BodyInFlight.begin(options.timeoutMs)
   if (!body) return NO_ROOM
   try {
     const stream = given?.stream ?? request.clone().body!
-    const text = await textOf(stream.getReader(), body, { maxBytes, timeoutMs })
+    const text = await textOf(stream.getReader(), body, options)
     if (typeof text !== 'string') return text
     if (text === '') return undefined
     const value: unknown = JSON.parse(text)
@@ -89,11 +85,9 @@ async function textOf(
       if (ended) return ended
       if (done)
         return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(joined(chunks))
-      const hasRoom = body.add(value.length)
-      if (!hasRoom) end(NO_ROOM)
-      else if (body.size > maxBytes) end(tooLarge(maxBytes))
-      if (ended) return ended
       chunks.push(value)
+      if (!body.add(value.length)) end(NO_ROOM)
+      else if (body.size > maxBytes) end(tooLarge(maxBytes))
     }
   } finally {
     clearTimeout(timer)

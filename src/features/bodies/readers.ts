@@ -106,21 +106,15 @@ function jsonReader(usages: Usage[], maxBytes: number): Reader {
  * keeps. Brotli and Zstandard are not readable.
  */
 export function decompressing(reader: Reader, encoding: string): Reader {
-  let decoder: ReturnType<typeof startDecoder> | undefined
-  let isFirst = true
+  let chosen: Reader | undefined
   return {
     feed(bytes) {
-      if (isFirst && bytes.length > 0) {
-        isFirst = false
-        const format = formatOf(bytes[0]!, encoding)
-        if (format) decoder = startDecoder(format, reader)
-      }
-      return decoder ? decoder.write(bytes) : reader.feed(bytes)
+      if (bytes.length === 0) return
+      const format = chosen ? undefined : formatOf(bytes[0]!, encoding)
+      chosen ??= format ? decoderFor(format, reader) : reader
+      return chosen.feed(bytes)
     },
-    async end() {
-      await decoder?.close()
-      await reader.end()
-    },
+    end: () => (chosen ?? reader).end(),
   }
 }
 
@@ -128,17 +122,18 @@ export function decompressing(reader: Reader, encoding: string): Reader {
 const formatOf = (first: number, encoding: string): CompressionFormat | undefined =>
   first === 0x1f ? 'gzip' : encoding === 'deflate' && (first & 15) === 8 ? 'deflate' : undefined
 
-function startDecoder(format: CompressionFormat, reader: Reader) {
+function decoderFor(format: CompressionFormat, reader: Reader): Reader {
   const { readable, writable } = new DecompressionStream(format)
   const writer = writable.getWriter()
   const reading = (async () => {
     for await (const bytes of readable) await reader.feed(bytes)
   })().catch(() => {}) // invalid or incomplete: what has been read counts
   return {
-    write: (bytes: Uint8Array) => writer.write(bytes as BufferSource).catch(() => {}),
-    async close() {
+    feed: (bytes) => writer.write(bytes as BufferSource).catch(() => {}),
+    async end() {
       await writer.close().catch(() => {})
       await reading
+      await reader.end()
     },
   }
 }
