@@ -32,10 +32,8 @@ export function createClaims(
   { deadlineMs, log, clock = systemClock }: ClaimsParts,
 ): Claims {
   const { algorithms, issuer, audience, from, secret, jwks } = options
-  const source =
-    jwks === undefined
-      ? secretSource(secret, log)
-      : issuerSource(jwks, algorithms, { deadlineMs, log, clock })
+  const parts = { deadlineMs, log, clock }
+  const source = jwks ? issuerSource(jwks, algorithms, parts) : secretSource(secret, log)
   const rules: JWTVerifyOptions = {
     algorithms,
     clockTolerance: TOLERANCE_S,
@@ -73,7 +71,6 @@ export function createClaims(
 }
 
 type VerificationKeys = ReturnType<typeof issuerSource>
-
 type VerificationKey = CryptoKey | Uint8Array
 
 function secretSource(variable: string | undefined, log: Log): VerificationKeys {

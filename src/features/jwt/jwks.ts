@@ -1,5 +1,6 @@
 import { isWithin, systemClock } from '../../core/base/clock.ts'
 import { download } from '../../core/base/download.ts'
+import { parsedJson } from '../../core/base/json.ts'
 import type { Log } from '../../core/base/log.ts'
 import { WaitQueue } from '../../core/base/wait-queue.ts'
 import type { TokenView } from '../../core/request/view.ts'
@@ -24,13 +25,11 @@ export interface JwksOptions<Keys> {
   deadlineMs: number
   /** Receives an event `jwks` for every fetch that fails. */
   log: Log
-  /** Returns ms since the epoch. Defaults to `Date.now`. */
+  /** ms since the epoch */
   clock?: () => number
-  /** Timeout of a fetch, ms. Defaults to 5000. */
+  /** Timeout of a fetch, ms. */
   fetchMs?: number
 }
-
-export type Jwks<Keys> = ReturnType<typeof createJwks<Keys>>
 
 /**
  * Caches a JSON Web Key Set (RFC 7517, 5). The first request that needs it fetches it. It is renewed in the background after ten minutes,
@@ -66,7 +65,8 @@ export function createJwks<Keys>({
     const headers = { accept: 'application/json' }
     const bounds = { maxBytes: MAX_BYTES, timeoutMs: fetchMs, only: 200 }
     const answer = await download(url, { headers }, bounds)
-    const keys = 'text' in answer ? await read(answer.text) : undefined
+    const keys =
+      'text' in answer ? await parse(parsedJson(answer.text)).catch(() => undefined) : undefined
     fetching = false
     cached = keys ?? cached
     for (const { answer } of waiting) answer(true)
@@ -79,14 +79,6 @@ export function createJwks<Keys>({
     const { code, message } =
       'text' in answer ? { code: 'no-keys', message: 'the response has no usable key' } : answer
     log('jwks', code, `the issuer's keys could not be fetched: ${message}`)
-  }
-
-  async function read(text: string): Promise<Keys | undefined> {
-    try {
-      return await parse(JSON.parse(text))
-    } catch {
-      return undefined
-    }
   }
 
   async function waitForKeys(view: TokenView): Promise<void> {

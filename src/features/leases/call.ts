@@ -16,12 +16,10 @@ export type Lent = Map<
   }
 >
 
-/** A request of a call. A request that the lease adds also has the original limit and the number of units. */
+/** A request of a call. One that the lease adds also has the original limit and its units: taken in advance by a `follow`, or refunded. */
 export interface SentRequest {
   request: StoreRequest
-  /** Set for a `follow` that takes units in advance. */
   taken?: { limit: Limit; count: number }
-  /** Set for a refund of unspent units. */
   refunded?: { limit: Limit; count: number }
 }
 

@@ -55,10 +55,10 @@ function callsInFlight({ calls }: LeasedQuota, now: number): LeaseCall[] {
   return [...calls]
 }
 
-export const unitsInFlight = (quota: LeasedQuota, now: number): number =>
-  callsInFlight(quota, now)
-    .map(({ loads }) => loads.get(quota)!)
-    .reduce((sum, { free, bound }) => sum + free + bound, 0)
+export function unitsInFlight(quota: LeasedQuota, now: number): number {
+  const loads = callsInFlight(quota, now).map((call) => call.loads.get(quota)!)
+  return loads.reduce((sum, { free, bound }) => sum + free + bound, 0)
+}
 
 /** True if this isolate holds units of a quota, or may soon receive some. */
 export const mayGetMore = (quota: LeasedQuota, now: number): boolean =>

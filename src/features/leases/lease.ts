@@ -55,7 +55,7 @@ const noUnits: Units = {
   decidedAt: Number.POSITIVE_INFINITY,
 }
 
-/** Merges two groups of units. Keeps the earlier of each deadline. */
+/** Keeps the earlier of each deadline. */
 const merged = (some: Units, others: Units): Units => ({
   count: some.count + others.count,
   until: Math.min(some.until, others.until),
@@ -115,7 +115,7 @@ export function createLease(
 
   return {
     /** Counts requested units, which determine the size of the next lease. */
-    addDemand: (count: number, now: number): void => demand.add(count, now),
+    addDemand: demand.add,
 
     /**
      * How many units a call should take in advance, beyond its own cost. The call refunds all held units first. The target is half of
@@ -123,11 +123,8 @@ export function createLease(
      * @param inFlight units of other calls
      */
     unitsToTake(cost: number, inFlight: number, now: number): number {
-      const target = Math.min(
-        max,
-        Math.ceil(demand.recent(now) / 2),
-        Math.floor(remaining(now) / PARTS),
-      )
+      const wanted = Math.ceil(demand.recent(now) / 2)
+      const target = Math.min(max, wanted, Math.floor(remaining(now) / PARTS))
       return Math.max(0, target - cost - inFlight)
     },
 

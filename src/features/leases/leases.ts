@@ -79,17 +79,14 @@ export function withLeases(
       const { lease } = limit.terms
       if (!lease || limit.cost === 0) continue
       const name = nameOf(limit)
-      let quota = quotasByName.get(name)
-      if (!quota) {
-        quota = { lease: createLease(limit, lease), calls: new Set() }
-        quotasByName.set(name, quota)
-      }
+      const known = quotasByName.get(name)
+      const quota = known ?? { lease: createLease(limit, lease), calls: new Set() }
+      if (!known) quotasByName.set(name, quota)
       quotas.set(limit, quota)
     }
     return quotas
   }
 
-  /** Never rejects. */
   async function decide(requests: StoreRequest[], quotas: LeasedLimits, options: StoreOptions) {
     const { deadlineMs = DEADLINE_MS } = options
     const start = time()
@@ -101,7 +98,7 @@ export function withLeases(
     return call(requests, { ...options, deadlineMs: leftMs })
   }
 
-  /** Makes a call to the store. Never rejects. */
+  /** Never rejects. */
   async function call(requests: StoreRequest[], options: StoreOptions & { deadlineMs: number }) {
     const sentAt = time()
     const quotas = quotasOf(requests) // not those from before the wait: they may have been forgotten
@@ -117,10 +114,8 @@ export function withLeases(
     const leaseCall = begin(sent, quotas, lent, sentAt + options.deadlineMs)
     let answer: StoreResult
     try {
-      const reply = await store.decide(
-        sent.map(({ request }) => request),
-        options,
-      )
+      const requested = sent.map(({ request }) => request)
+      const reply = await store.decide(requested, options)
       answer = conclude(requests, sent, reply, quotas, lent, { sentAt, receivedAt: time() })
     } catch (error) {
       // The lent units are lost, because `onStoreError` may admit the request.
@@ -152,9 +147,8 @@ export function withLeases(
   /** Decides several lists, or one without a lease. */
   async function decideAll(lists: StoreRequest[][], options: StoreOptions): Promise<StoreResult[]> {
     forgetOperated(lists.flat())
-    const replies = await store
-      .decideEach(lists, options)
-      .finally(() => forgetOperated(lists.flat()))
+    const deciding = store.decideEach(lists, options)
+    const replies = await deciding.finally(() => forgetOperated(lists.flat()))
     return replies.map((reply, index) =>
       reply instanceof StoreError ? reply : withLeasedMark(lists[index]!, reply),
     )

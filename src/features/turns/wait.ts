@@ -173,7 +173,6 @@ const sum = (one: StoreUse | undefined, other: StoreUse | undefined): StoreUse |
       }
     : (other ?? one)
 
-/** Tells a client how long its request has waited. */
 const told = (waitedMs: number) => (response: Response) =>
   withChanged(response, (headers) =>
     headers.append('Server-Timing', `sluice;desc="waited";dur=${waitedMs}`),

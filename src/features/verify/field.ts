@@ -34,9 +34,7 @@ const utf8 = new TextEncoder()
 /** The keys of recent tokens. There are as many as tokens in the environment. */
 const keys = new Map<string, CryptoKey>()
 async function keyOf(token: string): Promise<CryptoKey> {
-  const known = keys.get(token)
-  if (known) return known
-  const key = await hmacKey(token)
+  const key = keys.get(token) ?? (await hmacKey(token))
   keys.set(token, key)
   return key
 }
@@ -58,13 +56,10 @@ export async function claimOf(field: string, tokens: string[]): Promise<Claim | 
   const base64 = signature!.replaceAll('-', '+').replaceAll('_', '/')
   const bytes = Uint8Array.from(atob(base64), (one) => one.charCodeAt(0))
   for (const token of tokens) {
-    if (!(await crypto.subtle.verify('HMAC', await keyOf(token), bytes, utf8.encode(text)))) {
+    if (!(await crypto.subtle.verify('HMAC', await keyOf(token), bytes, utf8.encode(text))))
       continue
-    }
     return {
-      nonce: nonce!,
-      count: Number(count),
-      at: Number(at),
+      ...{ nonce: nonce!, count: Number(count), at: Number(at) },
       ...(kind === 'through' && { through: true }),
       ...(policy && { policy }),
       ...(policy && cost && { cost: Number(cost) }),

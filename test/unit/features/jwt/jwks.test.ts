@@ -1,7 +1,7 @@
 /** The cached keys of an issuer, with a simulated clock and a real server. */
 import { gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createJwks, type Jwks, type JwksOptions } from '../../../../src/features/jwt/jwks.ts'
+import { createJwks, type JwksOptions } from '../../../../src/features/jwt/jwks.ts'
 import { type Answer, type Issuer, json, seenWith, startIssuer } from '../../../support/issuer.ts'
 
 const MINUTE = 60_000
@@ -9,7 +9,7 @@ const MINUTE = 60_000
 let issuer: Issuer
 let now: number
 let lines: string[]
-let jwks: Jwks<unknown>
+let jwks: ReturnType<typeof createJwks<unknown>>
 let background: Promise<unknown>[]
 /** Number of started fetches. The server may not have received them yet. */
 let started: number
