@@ -6,10 +6,7 @@ import type { PolicyRule } from './facts.ts'
 const locationOf = ({ name, key }: Policy, config: Config) =>
   JSON.stringify([config.namespace, name, key])
 
-/**
- * Finds policies that share a counter with a policy of another limiter, but have other terms. Each counts the requests of the other, and
- * the smaller limit refuses requests because of those that the larger one admitted.
- */
+/** Finds policies that share a counter with a policy of another limiter, which has other terms: each counts the requests of the other. */
 export const sharedCounters =
   (others: Config[]): PolicyRule =>
   (policy, at, { config }) => {

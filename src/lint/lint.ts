@@ -95,23 +95,14 @@ const shieldRules = { 'tight-shield': tightShield }
 export const lint = (options: unknown, ...others: unknown[]): Finding[] =>
   findingsOf(options, asInGateway, true, others)
 
-/**
- * Returns the findings of `lint` and those that concern only a deployed gateway.
- * @internal
- * @param variables known variables of the Worker
- * @param parse parses the configuration as the gateway does
- */
+/** The findings of `lint` and those of a deployed gateway. @internal @param variables known variables of the Worker */
 export const lintWorker = (
   options: unknown,
   variables: { ORIGIN?: unknown } = {},
   parse: Parse = asInGateway,
 ): Finding[] => findingsOf(options, parse, variables.ORIGIN)
 
-/**
- * Returns the findings of `lint` in the configuration of an app.
- * @internal
- * @param parse parses it as the host of the app does
- */
+/** The findings of `lint` in the configuration of an app, which its host parses. @internal */
 export const lintApp = (options: unknown, parse: Parse): Finding[] =>
   findingsOf(options, parse, true)
 

@@ -7,10 +7,7 @@ export function nearest(word: string, candidates: readonly string[]): string | u
   return best && best.distance <= word.length / 3 ? best.candidate : undefined
 }
 
-/**
- * The hint to write the candidate that a word misspells.
- * @param otherwise the hint without one
- */
+/** The hint to write the candidate that a word misspells, or `otherwise`. */
 export function didYouMean(word: string, candidates: readonly string[], otherwise = ''): string {
   const candidate = nearest(word, candidates)
   return candidate ? `Did you mean '${candidate}'?` : otherwise

@@ -61,10 +61,7 @@ const inConfig = hints({
 const hintIn = (names: Record<string, string>, name: string) =>
   Object.hasOwn(names, name) ? `${names[name]}.` : ''
 
-/**
- * The hint for an unknown field that another rate limiter has. Empty without one.
- * @param path of the field, as written in code
- */
+/** The hint for an unknown field that another rate limiter has, by its path as written in code. Empty without one. */
 export function neighbourField(path: string): string {
   const [, inList, name] = /^(policies(?:\[\d+\])?\.)?([A-Za-z_]+)$/.exec(path) ?? []
   if (name === undefined) return ''

@@ -91,10 +91,7 @@ interface UrlConnection {
 /** After this time without an answer a connection is given up, ms: the server may be gone without a word. */
 const SILENT_MS = 5_000
 
-/**
- * A client with one connection. It opens at once, and keeps no process alive. When it is lost, the next call opens another: without a call
- * nothing is tried again, and the breaker bounds how often calls try.
- */
+/** One connection, which keeps no process alive. When it is lost, the next call opens another; the breaker bounds how often calls try. */
 function connectionTo(url: string): RedisClient {
   let current: UrlConnection | undefined = opened()
 

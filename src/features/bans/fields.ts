@@ -34,10 +34,7 @@ export interface PenaltyOptions extends Input<ReturnType<typeof penaltyFields>>,
 /** Only operators set bans. The thresholds are out of reach. */
 export const NEVER = { after: MAX_UNITS, withinMs: 1, banMs: 1, maxMs: MAX_UNITS }
 
-/**
- * Parses to terms in the order that fingerprints of idempotent calls have: isolates of several versions compare them.
- * @param tag identifies the states of the bans
- */
+/** The terms have the order of fingerprints of idempotent calls: isolates of several versions compare them. */
 function penalty(tag: string) {
   const byRefusals = v.pipe(
     object(penaltyFields, ({ ban, max }, problem) => {

@@ -28,9 +28,7 @@ export interface Page {
 }
 
 /**
- * Changes the list.
  * @param mode `change` sets ends; `forget` removes bans that have ended early. A subject with another end stays: it was banned again
- * @param now ms since the epoch
  * @throws {StoreError}
  */
 export async function editBans(

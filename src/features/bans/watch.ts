@@ -35,10 +35,7 @@ const MAX_KNOWN = 5_000
 const isOperation = ({ mode }: StoreRequest) =>
   mode === 'ban' || mode === 'unban' || mode === 'reset'
 
-/**
- * A store that lists the bans in its replies. No decision waits for the list, and a failed change alters none: the next isolate that refuses
- * the subject lists it.
- */
+/** Lists the bans of replies. No decision waits for it, and a failed change alters none: the next isolate that refuses lists it. */
 export function withBanList(
   store: Store,
   database: WatchedDatabase,

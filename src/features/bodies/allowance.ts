@@ -30,10 +30,8 @@ export function allowanceOf(limit: PolicyLimit, metering: Metering) {
     refusal: undefined as StreamEnd | undefined,
 
     /**
-     * Reports whether the stream may pass another event. Takes the next chunk when the reserved units are used. The stream runs on
-     * meanwhile, for at most one chunk; then it waits.
-     *
-     * The first event with usage does not end the stream: it is usually the last event before the end.
+     * True if the stream may pass another event. Takes the next chunk when the reserved units are used: the stream runs on meanwhile, for
+     * one chunk at most. The first event with usage does not end it: it is usually the last event before the end.
      */
     mayGoOn(): boolean | Promise<boolean> {
       const isFirstUsage = usage.isKnown && !wasKnown

@@ -25,10 +25,7 @@ export interface Messages {
   room: { keys: number }
 }
 
-/**
- * Describes each message, and adds up the costs of those that select the same quota.
- * @param unreadable a message that stands for all, if they select too many quotas
- */
+/** Adds up the costs of messages with the same quota. Too many quotas count as one message that is `unreadable`. */
 export async function describeEach(
   views: RequestView[],
   { list, count, room }: Messages,

@@ -19,11 +19,7 @@ const codes: Record<number, string> = {
   503: 'SERVICE_UNAVAILABLE',
 }
 
-/**
- * @param content the body of the request
- * @param problem the problem document of the refusal
- * @param accept the field `Accept`
- */
+/** @param problem the problem document of the refusal */
 export function errorBody(
   format: ErrorFormat,
   content: Content,

@@ -1,9 +1,6 @@
 import { isWithin } from '../../core/base/clock.ts'
 
-/**
- * Most bytes of bodies that an isolate reads at the same time. It has 128 MB, and workerd needs more than three times the bytes of a body
- * that it also passes on.
- */
+/** Most bytes that an isolate reads at a time. It has 128 MB, and workerd needs over three times the bytes of a body that it passes on. */
 const MAX_BYTES = 16 * 1024 * 1024
 /** A body is begun only below this, so that those that have begun can end. */
 const FULL_BYTES = MAX_BYTES / 2
@@ -29,10 +26,7 @@ export class BodyInFlight {
     all.add(this)
   }
 
-  /**
-   * Begins a body, unless others use the memory for it.
-   * @param lifeMs the time after which it is not read on
-   */
+  /** Begins a body, unless others use the memory. @param lifeMs the time after which it is not read on */
   static begin(lifeMs: number): BodyInFlight | undefined {
     return hasRoom(FULL_BYTES) ? new BodyInFlight(lifeMs) : undefined
   }

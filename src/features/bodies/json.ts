@@ -6,10 +6,7 @@ export const UNREADABLE = Symbol('unreadable')
 
 export const MAX_LEVELS = 64
 
-/**
- * Parses a JSON text.
- * @throws {SyntaxError} also if it has a duplicate key, or is nested more than 64 levels deep
- */
+/** @throws {SyntaxError} also if it has a duplicate key, or is nested more than 64 levels deep */
 export function parseStrict(text: string): unknown {
   const value: unknown = JSON.parse(text)
   const flaw = jsonFlaw(text, MAX_LEVELS)

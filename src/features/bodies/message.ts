@@ -26,10 +26,8 @@ function matchersOf(values: string[]) {
 }
 
 /**
- * Makes a message of the parsed body.
  * @param value `UNREADABLE` for an unreadable body; `undefined` without a body
- * @param urlQuery lists the values of a parameter of the URL, from which some GraphQL servers take the document or the variables.
- *   `undefined` if it is unreadable
+ * @param urlQuery the values of a parameter, in which some GraphQL servers find the document; `undefined` if it is unreadable
  */
 export function messageOf(
   value: unknown,
@@ -48,10 +46,7 @@ export function messageOf(
     return text === undefined ? undefined : inAll([text], matches)
   }
 
-  /**
-   * Servers take the document and the variables from the body or from the URL, independently of each other, and the first or the last
-   * of several. The most expensive pair counts.
-   */
+  /** Servers take document and variables from the body or the URL, the first or the last of several. The most expensive pair counts. */
   const documentCost = (): number | undefined => {
     if (!urlQuery) return undefined
     const [inBody, bodyVariables] = [at('query'), at('variables')]

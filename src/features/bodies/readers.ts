@@ -101,10 +101,7 @@ function jsonReader(usages: Usage[], maxBytes: number): Reader {
   }
 }
 
-/**
- * Decompresses gzip and deflate for a reader. Other bytes pass unchanged: a runtime may have decoded a body whose `Content-Encoding` it
- * keeps. Brotli and Zstandard are not readable.
- */
+/** Decompresses gzip and deflate, unless a runtime has decoded the body already. Brotli and Zstandard are not readable. */
 export function decompressing(reader: Reader, encoding: string): Reader {
   let chosen: Reader | undefined
   return {

@@ -68,10 +68,7 @@ export class Usage {
     return (this.#known ?? 0) + this.#events
   }
 
-  /**
-   * The cost of the response.
-   * @param isWhole false if the body has not passed completely
-   */
+  /** @param isWhole false if the body has not passed completely */
   cost(isWhole: boolean): number {
     const { cost: reserved, policy } = this.#limit
     // The origin may have done all of the work for a client that hangs up, so the reservation stays.

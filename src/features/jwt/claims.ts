@@ -23,9 +23,8 @@ const MIN_SECRET_BYTES = 32
 const TOLERANCE_S = 5
 
 /**
- * Creates a reader that verifies the JSON Web Token (RFC 7519) of a request by the rules of RFC 8725. Algorithms and keys come from the
- * configuration only; the token's header cannot choose them (`none`, `jku`, `jwk`, `x5u`). Issuer and audience must equal the configured
- * ones. `exp` and `nbf` are checked if present, with a tolerance of 5 s. A token is verified once per request, for all policies.
+ * Verifies the JSON Web Token (RFC 7519) of a request by the rules of RFC 8725, once for all policies. Algorithms and keys are those of the
+ * configuration; the token's header cannot choose them (`none`, `jku`, `jwk`, `x5u`). `exp` and `nbf` are checked if present.
  */
 export function createClaims(
   options: JwtSettings,
@@ -108,9 +107,8 @@ function issuerSource(url: string, algorithms: string[], parts: Required<ClaimsP
 }
 
 /**
- * Imports the public keys of a JSON Web Key Set, each for every algorithm that it fits. Returns `undefined` if there are none. Ignores
- * other entries (RFC 7517, 5), including shared secrets and private keys. All keys are imported at once, because the key sets of jose
- * import at the first use and would let other requests await that promise.
+ * Imports the public keys of a set for every algorithm that they fit, and ignores other entries (RFC 7517, 5). All at once: the key sets
+ * of jose import at the first use, and would let other requests await that promise. Returns `undefined` without a key.
  */
 async function importKeys(document: unknown, algorithms: string[]) {
   const { keys: jwks } = document as { keys: unknown[] }

@@ -31,10 +31,7 @@ export interface JwksOptions<Keys> {
   fetchMs?: number
 }
 
-/**
- * Caches a JSON Web Key Set (RFC 7517, 5). The first request that needs it fetches it. It is renewed in the background after ten minutes,
- * and kept until a newer one is available. Never throws.
- */
+/** Caches a key set (RFC 7517, 5). After ten minutes it is renewed in the background, and kept until a newer one is there. Never throws. */
 export function createJwks<Keys>({
   url,
   parse,

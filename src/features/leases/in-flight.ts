@@ -1,7 +1,4 @@
-/**
- * Calls in flight that carry leased units, and the requests that wait for them. Requests exchange only plain data: on Workers a request
- * must not await a promise of another request.
- */
+/** Calls in flight with leased units, and requests that wait for them. On Workers a request must not await a promise of another one. */
 import type { QuotaState } from '../../core/base/decision.ts'
 import { WaitQueue } from '../../core/base/wait-queue.ts'
 import type { Limit, StoreReply, StoreRequest } from '../../core/connection/store.ts'

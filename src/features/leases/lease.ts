@@ -5,10 +5,7 @@ import { capacityOf } from '../../core/base/units.ts'
 import { resized } from '../../core/connection/algorithms/index.ts'
 import type { Limit } from '../../core/connection/store.ts'
 
-/**
- * Counts the recently requested units, as a sliding window does: two counters, the older one weighted by its remaining overlap.
- * @param spanMs the length of the window, ms
- */
+/** Counts requested units as a sliding window of `spanMs` does: two counters, the older one weighted by its remaining overlap. */
 export function createDemand(spanMs: number) {
   let start = Number.NEGATIVE_INFINITY
   let current = 0
@@ -75,11 +72,9 @@ export interface LimitReply {
 export type Lease = ReturnType<typeof createLease>
 
 /**
- * A lease of one quota, or of the part of a quota above a floor. Units are charged in the store before the isolate holds them, so every admitted request is counted.
- * Each unit is in one state: held, in flight with a call (requested, refunded, or lent to its request), spent, or lost.
- *
- * All deadlines count from when the call was sent, the earliest possible time of the charge. So a lease ends no later than the window
- * that was charged.
+ * A lease of one quota, or of its part above a floor. Units are charged in the store before the isolate holds them, so every admitted
+ * request is counted. Each unit is held, in flight with a call (requested, refunded, or lent to its request), spent, or lost. All deadlines
+ * count from when the call was sent, the earliest time of the charge: a lease ends no later than its window.
  */
 export function createLease(
   leased: Pick<Limit, 'terms' | 'floor' | 'override'>,
@@ -117,11 +112,7 @@ export function createLease(
     /** Counts requested units, which determine the size of the next lease. */
     addDemand: demand.add,
 
-    /**
-     * How many units a call should take in advance, beyond its own cost. The call refunds all held units first. The target is half of
-     * the demand during one lease.
-     * @param inFlight units of other calls
-     */
+    /** The units to take beyond a cost: half of the demand of one lease. The call refunds all held units first. @param inFlight of other calls */
     unitsToTake(cost: number, inFlight: number, now: number): number {
       const wanted = Math.ceil(demand.recent(now) / 2)
       const target = Math.min(max, wanted, Math.floor(remaining(now) / PARTS))

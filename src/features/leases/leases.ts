@@ -38,11 +38,10 @@ export interface LeasesOptions {
 }
 
 /**
- * A store with leases. For a limit whose terms have a `lease`, a call takes more units than its request needs. Later requests spend
- * these units without a call.
+ * For a limit whose terms have a `lease`, a call takes more units than its request needs, and later requests spend them without a call.
  *
- * A call takes the additional units by a `follow`, which is charged only if the request passes and which cannot refuse the request. The
- * call first refunds the unspent units of the previous lease. So the script needs no special support for leases.
+ * The call refunds the unspent units of the previous lease, and takes the additional ones by a `follow`, which is charged only if the
+ * request passes, and cannot refuse it. So the script needs no special support for leases.
  *
  * A request makes a call only for the limits whose lease holds too few units. If a call in flight carries enough units, the request
  * waits for it, for at most half of its deadline. If it gets no units, it makes its own call.

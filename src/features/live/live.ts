@@ -22,8 +22,8 @@ export interface LiveParts<T> {
 }
 
 /**
- * Returns a function for the current value. It never waits: it starts a read of the document in the background of a request, at most
- * once every `live.everyMs` in an isolate, and later requests see the result. An invalid or unreadable document changes nothing.
+ * Returns the current value, and never waits: at most once every `live.everyMs` in an isolate, a request reads the document in the
+ * background. An invalid or unreadable document changes nothing.
  */
 export function createLive<T>({
   live,

@@ -36,10 +36,7 @@ const liveDocument = object(() => ({
   tables: v.optional(v.unknown()),
 }))
 
-/**
- * The options of a configuration with the fields that a live document replaces.
- * @throws {ConfigError} if the document has other fields
- */
+/** Replaces the options by the fields of a live document. @throws {ConfigError} if it has other fields */
 export function withDocument(input: unknown, options: object): object {
   const fields = Object.entries(parse(liveDocument, input))
   return { ...options, ...Object.fromEntries(fields.filter(([, value]) => value !== undefined)) }

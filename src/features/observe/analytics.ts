@@ -82,11 +82,7 @@ const point = (kind: PointKind, blobs: [string, ...string[]], doubles: number[])
   doubles,
 })
 
-/**
- * Returns at most `limit` series with the same totals: the largest ones, and the others merged across policies.
- * @param series the largest first
- * @param limit at least the number of outcomes
- */
+/** At most `limit` series with the same totals: the largest ones, which come first, and the others merged across policies. */
 function fewerSeries(
   series: Series[],
   limit: number,

@@ -95,10 +95,7 @@ class Span {
   }
 }
 
-/**
- * All times are ms since the epoch.
- * @param reports true if `take` is called; otherwise its counts are not kept
- */
+/** @param reports true if `take` is called; otherwise its counts are not kept */
 export function createCounters(reports: boolean) {
   // The clock of a Worker stands at 0 until its first request, so the spans begin with it.
   let total: Span | undefined

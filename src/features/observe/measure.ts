@@ -5,10 +5,7 @@ import type { StoreCall, StoreRequest, StoreResult } from '../../core/connection
 import type { Pack } from '../../core/connection/upstash/pack.ts'
 import type { Meter } from '../../core/decide/observer.ts'
 
-/**
- * @param clock ms since the epoch
- * @param together the number of lists that the caller decides together. A call may have further lists of other callers.
- */
+/** @param together the number of lists that the caller decides together. A call may have further lists of other callers. */
 export function createMeter(clock: () => number, together = 0): Meter {
   const startedAt = clock()
   const sent: StoreCall[] = []
@@ -70,10 +67,7 @@ const isRead = ({ code, cause }: StoreError) =>
 /** Errors after which Redis has run at least the command itself. */
 const RUN: StoreErrorCode[] = ['redis-error', 'database-full']
 
-/**
- * The commands that Upstash bills for a call of the script. An error of Redis counts as one command, because it does not tell what ran before it.
- * @param sendsTime true with `clock: 'edge'`
- */
+/** The commands that Upstash bills for a call of the script. An error of Redis is one, because it does not tell what ran before it. */
 export function billOf(answer: ScriptAnswer, sendsTime: boolean): number {
   const reads = sendsTime ? 2 : 3 // EVALSHA, TIME, and GET or MGET
   if (answer instanceof StoreError) {

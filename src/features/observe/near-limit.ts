@@ -76,9 +76,8 @@ export function createNearLimit({ thresholds, ...options }: NearLimitOptions) {
   return {
     isNear,
     /**
-     * Sends a notice for each threshold that a decision reaches, one after the other: a request to a Worker may wait for six responses at
-     * a time, and a receiver that hangs must not keep the origin waiting. Does no I/O before it returns.
-     * @returns the end of the last delivery, or `context.after`
+     * Sends a notice for each threshold that a decision reaches, one after the other: a Worker may wait for six responses at a time, and a
+     * receiver that hangs must not keep the origin waiting. Does no I/O before it returns the end of the last delivery, or `context.after`.
      */
     decided(
       { time, decidedBy, subject, remainingShare, key: parts, plan }: NearLimitEvent,
@@ -134,9 +133,8 @@ const isReported = (decidedBy: DecidedBy, { mode, unit, bannedForMs }: LimitStat
   (decidedBy === 'store' || decidedBy === 'lease')
 
 /**
- * Identifies the window of a decision. Every isolate gets the same number, because the time is that of the store: for a fixed window its
- * end, otherwise the number of windows since the epoch. The end is rounded to seconds: with leased units it may be early by the duration
- * of a call.
+ * Identifies the window of a decision in every isolate, by the clock of the store: the end of a fixed window, rounded because leased units
+ * may report it early by the duration of a call; otherwise the number of windows since the epoch.
  */
 function windowOf(
   decidedAt: number,

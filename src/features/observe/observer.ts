@@ -37,10 +37,7 @@ export interface Destinations {
   webhook?: typeof createNearLimit
 }
 
-/**
- * @param destinations at least those of the settings
- * @param clock ms since the epoch
- */
+/** @param destinations at least those of the settings */
 export function createObserver(
   { subjects, to, every, webhook, onDecision }: ObserveSettings,
   destinations: Destinations,

@@ -76,10 +76,7 @@ const numberOf = (value: number) =>
 
 const nanoseconds = (ms: number) => `${Math.round(ms)}000000`
 
-/**
- * Reads `OTEL_EXPORTER_OTLP_HEADERS`: `name=value` pairs, separated by commas, each value percent-encoded.
- * @throws {ReportError} without the values, which may be secrets
- */
+/** Reads `name=value` pairs with percent-encoded values. @throws {ReportError} without the values, which may be secrets */
 function headersOf(variable: unknown): Headers {
   const headers = new Headers()
   try {

@@ -13,10 +13,7 @@ export class ReportError extends Error {
   }
 }
 
-/**
- * Sends a POST request and returns the text of the answer.
- * @throws {ReportError} unless the status is 2xx
- */
+/** Returns the text of the answer. @throws {ReportError} unless the status is 2xx */
 export async function post(
   url: string,
   sent: { headers: HeadersInit; body: string },

@@ -17,11 +17,8 @@ interface ReportsParts {
 }
 
 /**
- * Sends the counts of an isolate at most once every `everyMs`, when a request comes. There is no timer between requests: an isolate
- * without requests has nothing to report, except the counts since its last report.
- *
- * A sink has at most one report in flight. If it is slow, its next report is lost. If it fails, or has no result after five seconds, its
- * report is lost. Losses are counted.
+ * Sends the counts at most once every `everyMs`, when a request comes: an isolate without requests has nothing new to report. A sink has at
+ * most one report in flight: if it is slow, its next one is lost. One that fails, or has no result after five seconds, is lost.
  */
 export function createReports({ sinks, everyMs, take, log }: ReportsParts) {
   const places = sinks.map((sink) => ({ sink, lost: 0, sentAt: undefined as number | undefined }))

@@ -1,7 +1,4 @@
-/**
- * The networks of Cloudflare's servers, as https://www.cloudflare.com/ips/ lists them. Cloudflare adds a network there before its servers
- * use it.
- */
+/** https://www.cloudflare.com/ips/ lists them. Cloudflare adds a network there before its servers use it. */
 export const cloudflare = {
   /** The date of the last change of the list. */
   published: '2023-09-28',

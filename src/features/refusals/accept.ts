@@ -2,10 +2,8 @@ export const mediaTypes = { json: 'application/json', text: 'text/plain', html: 
 export type BodyKind = keyof typeof mediaTypes
 
 /**
- * Chooses the kind of body that a client prefers (RFC 9110, 12.5.1). Of equal kinds the first is chosen. HTML is chosen before equal
- * kinds if the client names it, as browsers do, and after them if it accepts everything.
- * @param accept the field `Accept`
- * @param kinds at least one, with `html` last
+ * The kind of body that a client prefers (RFC 9110, 12.5.1). Of equal kinds the first is chosen, but HTML if the client names it, as
+ * browsers do. @param kinds at least one, with `html` last
  */
 export function preferred(accept: string, kinds: BodyKind[]): BodyKind {
   let chosen = kinds[0]!

@@ -15,11 +15,7 @@ const TIMEOUT_MS = 100
 /** How long the binding is not called after a failure, ms, so that requests do not wait for it. */
 const PAUSE_MS = 1_000
 
-/**
- * Creates the shield. It is free and fast, but inexact. If the binding is missing, fails or does not answer in time, the event is logged
- * and the request continues without it.
- * @returns a function that returns the refusal for a subject; `undefined` if the shield does not refuse it
- */
+/** Returns the refusal for a subject, if any. Without an answer in time, the event is logged and the request continues without it. */
 export function createShield(
   { binding: name, periodMs }: Shield,
   log: Log,

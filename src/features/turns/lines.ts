@@ -3,10 +3,7 @@ export interface LineMember {
   /** In the order of arrival. */
   readonly number: number
   readonly names: readonly string[]
-  /**
-   * If it has shown no life by then, the runtime has cancelled it: workerd stops the code of a request whose client has gone, and runs neither
-   * its timers nor `finally`. ms since the epoch
-   */
+  /** When it is known to have gone, ms since the epoch: workerd runs neither the timers nor `finally` of a request whose client has gone. */
   goneAt: number
 }
 
@@ -48,9 +45,8 @@ export class Lines<M extends LineMember> {
 }
 
 /**
- * Runs a task at a time, in the code of a request, which shows life until then.
- * @param until ms since the epoch
- * @param task runs late if the isolate was busy for so long that others take the request for cancelled
+ * Runs a task at a time, in the code of a request, which shows life until then. It runs late if the isolate was busy for so long that
+ * others take the request for cancelled.
  */
 export function atTime(
   member: LineMember,

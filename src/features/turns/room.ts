@@ -177,10 +177,8 @@ export function createRoom(most: number) {
         /** True if another request comes before it. */
         isBehind: () => firstBefore(waiter) !== undefined,
         /**
-         * After a refusal, waits until it should ask again. After an admission, waits until those before it have their answers: an earlier
-         * request that sleeps gets the admission for its refusal.
-         * @param closed resolves or rejects when the client has gone
-         * @returns false if the client has gone
+         * After a refusal, waits until it should ask again; after an admission, until those before it have their answers: an earlier request that
+         * sleeps gets the admission for its refusal. Returns false if the client has gone, which settles `closed`.
          */
         wait(answer: GuestAnswer, closed: Promise<unknown> | undefined) {
           waiter.answer = answer

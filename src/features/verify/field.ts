@@ -39,10 +39,7 @@ async function keyOf(token: string): Promise<CryptoKey> {
   return key
 }
 
-/**
- * Signs a claim: the value of the field. It contains a signature and not the token, because a request that a deployment does not cover
- * reaches a server that must not learn the token.
- */
+/** Signs a claim. The field has no token, because a request that a deployment does not cover reaches a server that must not learn it. */
 export async function signed(claim: Claim, token: string): Promise<string> {
   const text = textOf(claim)
   const base64 = await hmac(await keyOf(token), text)

@@ -79,10 +79,7 @@ export function mostBySeveral(terms: ExpectedTraffic, config: Config): Most {
   return search(terms.request, MOST_PARTS)
 }
 
-/**
- * The bound of a policy for all requests of an expectation.
- * @param inPart true for those of them that match the policy. Defaults to false
- */
+/** @param inPart true for the bound of only those requests that match the policy. Defaults to false */
 export function boundOf(
   policy: Policy,
   terms: ExpectedTraffic,
@@ -106,11 +103,7 @@ export function boundOf(
   return boundBy(policy, terms, keys, leastCost(policy, request))
 }
 
-/**
- * The bound of a policy that applies to a request.
- * @param keys the keys that it may count by
- * @param cost the least that a request costs
- */
+/** The bound of a policy that counts a request by one of these keys, and at least this cost. */
 export function boundBy(
   policy: Policy,
   terms: ExpectedTraffic,

@@ -14,10 +14,7 @@ const greatest = (one: bigint, other: bigint) => (one > other ? one : other)
 
 type CountedQuota = Pick<Policy, 'algorithm' | 'limit' | 'burst' | 'windowMs' | 'calendar'>
 
-/**
- * The most units in any half-open interval of `inMs`. `Infinity` for slots, which are free again when their request ends, and for different values, of which each may be repeated.
- * @param terms the largest limit and burst of any request
- */
+/** The most units in any half-open interval of `inMs`. `Infinity` for slots, which a request returns, and for values, which may be repeated. */
 export function mostUnits(terms: CountedQuota, inMs: number): number {
   const { algorithm, calendar } = terms
   if (algorithm === 'concurrency' || algorithm === 'distinct') return Number.POSITIVE_INFINITY
@@ -37,10 +34,7 @@ export function mostUnits(terms: CountedQuota, inMs: number): number {
   }
 }
 
-/**
- * A line above `mostUnits`: an interval of t ms admits at most `burst` + `perMs` × (t − 1) units.
- * @param terms as for `mostUnits`; no slots
- */
+/** A line above `mostUnits`: an interval of t ms admits at most `burst` + `perMs` × (t − 1) units. Not for slots. */
 export function lineAbove(terms: CountedQuota): { burst: number; perMs: number } {
   const { algorithm, limit, burst, calendar, windowMs } = terms
   const perMs = limit / (calendar ? shortestMs(calendar) : windowMs)

@@ -12,9 +12,8 @@ import { inGroups, subjectOf } from '../split/groups.ts'
 import { createSplitStore, type DecideParts } from '../split/split.ts'
 
 /**
- * A store that splits requests by slot. A list with all its limits in one slot is one call of the script. Otherwise the parts of a request
- * are its slots, and all parts go in one HTTP request.
- * @param store the stack of layers over `bySlot`
+ * Splits requests by slot. A list with all its limits in one slot is one call of the script. Otherwise the parts of a request are its slots,
+ * and all parts go in one HTTP request. @param store the stack of layers over `bySlot`
  */
 export function createCluster(store: Store, onRefund?: OnRefund): Store {
   const decideParts: DecideParts = async (parts, options, isOne) => {
@@ -50,10 +49,7 @@ export function bySlot(upstash: UpstashStore): Store {
   )
 }
 
-/**
- * Puts the idempotency key into the slot of a list. The name of a key is the text in its braces, and a brace in the name ends the hash tag:
- * `sluice:1:{subject}:name}`.
- */
+/** Puts the idempotency key into the slot of a list: a brace in its name ends the hash tag of `sluice:1:{subject}:name}`. */
 const inSlot = (idempotency: Idempotency | undefined, list: StoreRequest[]) =>
   idempotency && {
     idempotency: { ...idempotency, key: `${tagOf(subjectOf(list))}}:${idempotency.key}` },
@@ -62,10 +58,7 @@ const inSlot = (idempotency: Idempotency | undefined, list: StoreRequest[]) =>
 /** The number of hash slots of a Redis Cluster. */
 const SLOTS = 16_384
 
-/**
- * The hash slot of all keys of a subject in a Redis Cluster: CRC-16/XMODEM of their hash tag. The tag is the text between the first `{` of
- * a key and the next `}`. Source: Redis Cluster specification, "Hash tags".
- */
+/** The hash slot of all keys of a subject: CRC-16/XMODEM of their hash tag (Redis Cluster specification, "Hash tags"). */
 export const slotOf = (subject: string): number =>
   crc16(new TextEncoder().encode(tagOf(subject))) % SLOTS
 

@@ -121,7 +121,6 @@ function slidingTurn(
 
 /**
  * Gives a refused request its tickets if only its lines refuse it and its turn is near enough; otherwise takes them away.
- * @param onlyLines true if nothing else refuses the request
  * @returns the changes of the record, and true if the refusal is not counted
  */
 export function stand(

@@ -20,10 +20,7 @@ export function owedTimes({ terms, cost }: Limit, now: number, times: Times): Ti
   return [...live, ...new Array<number>(units).fill(timeOf(times, now))]
 }
 
-/**
- * Removes the units of `decidedAt`, or else the newest before it, so that later units keep their time. If these are too few, or without
- * `decidedAt`, removes the newest units.
- */
+/** Removes the units of `decidedAt`, or the newest before it, so that later units keep their time; then, or without it, the newest units. */
 export function refundedTimes(
   { terms: { windowMs }, cost }: Limit,
   now: number,

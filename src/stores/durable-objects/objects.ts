@@ -55,10 +55,7 @@ export function createObjectStore(options: ObjectOptions): Store {
   )
 }
 
-/**
- * A store that splits requests with limits of several subjects: each of their objects charges all of its limits, or none.
- * @param store the stack of layers, whose lists each have one subject
- */
+/** Splits requests with limits of several subjects: each object charges all of its limits, or none. The lists of `store` have one subject. */
 export const spreadBySubject = (store: Store, onRefund: OnRefund): Store =>
   createSplitStore(
     (subject) => subject,

@@ -119,9 +119,8 @@ export class StoredParts implements Parts {
   }
 
   /**
-   * Writes all changes, or none.
+   * Writes all changes, or none. A dense subject, which has made a request shortly before, has its counts written ahead.
    * @param now the time of the decision, and `time` that of the object's clock, ms since the epoch
-   * @param isDense true if the subject has made a request shortly before: then its counts are written ahead
    */
   save(lists: StoreRequest[][], now: number, time: number, isDense: boolean): void {
     for (const { limits } of lists.flat()) {

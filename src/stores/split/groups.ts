@@ -7,11 +7,7 @@ export type PartName = number | string
 /** The subject of a list whose limits all have one part. */
 export const subjectOf = ([request]: StoreRequest[]): string => request!.limits[0]!.subject
 
-/**
- * Answers items in groups.
- * @param answer returns the answers of all groups, one group after the other
- * @returns the answers in the order of the items
- */
+/** Answers items in groups: `answer` returns the answers of one group after the other. The result has the order of the items. */
 export async function inGroups<Item, Answer>(
   items: Item[],
   groupOf: (item: Item) => PartName,

@@ -150,10 +150,7 @@ interface PartLists {
   lists: StoreRequest[][]
 }
 
-/**
- * Decides lists in several parts at the same time. Never rejects: each list gets its reply or its error.
- * @param isOne true if the parts share one list, so that each has one list
- */
+/** Never rejects: each list gets its reply or its error. @param isOne true if the parts share one list, so that each has one list */
 export type DecideParts = (
   parts: PartLists[],
   options: StoreOptions,
