@@ -1,9 +1,6 @@
 import { StoreError } from '../core/base/errors.ts'
 import { needed } from '../core/base/needed.ts'
-import type { ScriptPart } from '../core/connection/upstash/part.ts'
-import { idempotency } from '../core/connection/upstash/script-text.ts'
 import type { Limiter } from '../core/create.ts'
-import { operations } from '../core/decide/operate.ts'
 import type { ApiRuntime, Endpoint } from '../core/endpoint.ts'
 import { preflight, withCors } from '../core/respond/cors.ts'
 import { jsonAnswer, problem } from '../core/respond/response.ts'
@@ -17,9 +14,6 @@ import { operate } from './operate.ts'
 import { listPolicies } from './policies.ts'
 import { noOverrides, storeFailed } from './problems.ts'
 import { refund, settle } from './refund.ts'
-
-/** The parts of the general script that the decision API needs. */
-export const apiLua: readonly ScriptPart[] = [operations, { text: idempotency }]
 
 /** The paths that have values of keys. They must not be decoded before they are split. */
 export const KEYS = /^\/_sluice\/v1\/policies\/[^/]+\/keys\//

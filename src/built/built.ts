@@ -1,5 +1,5 @@
 /** Limiters of a configuration that `npx sluice build` has parsed. They load no schema, and only the features that the module names. */
-import { apiLua } from '../api/router.ts'
+import { apiLua } from '../api/lua.ts'
 import { withRedisUrl } from '../core/base/redis-url.ts'
 import type { Config } from '../core/config/parse.ts'
 import type { ScriptPart } from '../core/connection/upstash/part.ts'

@@ -1,4 +1,5 @@
-import { apiLua, createRouter } from '../../api/router.ts'
+import { apiLua } from '../../api/lua.ts'
+import { createRouter } from '../../api/router.ts'
 import type { Feature } from '../../core/feature.ts'
 import { operators } from './operators.ts'
 
