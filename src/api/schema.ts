@@ -154,7 +154,6 @@ export interface ByRequest extends Fields<typeof describedFields> {}
 
 type About<More> = (ByPolicy & More) | (ByLimits & More) | (ByRequest & More)
 
-/** Returns a check that an object has one field and not another. */
 const hasOnly = (field: string, not: string) => (input: unknown) =>
   isObject(input) && Object.hasOwn(input, field) && !Object.hasOwn(input, not)
 
@@ -193,7 +192,6 @@ const refundFields = {
   slot: optional(text('slot of the decision', /^[\w-]{1,64}$/)),
 }
 
-/** A charge to refund. */
 export type RefundAsk = About<Fields<typeof refundFields>>
 export const refund = about(refundFields)
 
@@ -216,7 +214,6 @@ const settleFields = {
   decision: object(charged, null, asAnswered) satisfies Shape<SettledDecision>,
 }
 
-/** A charge to settle. */
 export type SettleAsk = About<Fields<typeof settleFields>>
 export const settle = about(settleFields)
 
@@ -260,7 +257,6 @@ const duration: Shape<number> = (input, report, path) => {
   return ms!
 }
 
-/** The body of `ban`. */
 export const banBody = targetWith({ for: duration })
 
 /** A limit for one key. */

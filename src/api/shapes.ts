@@ -34,7 +34,6 @@ export function checkedBody<T>(shape: Shape<T>, body: unknown): Checked<T> {
   }
 }
 
-/** A value that passes a test. */
 export const fits =
   <T>(expected: string, test: (input: T) => boolean): Shape<T> =>
   (input, report, path) => {
@@ -42,7 +41,6 @@ export const fits =
     return input as T
   }
 
-/** A string with this pattern, that passes a test too. */
 export const text = (
   expected: string,
   pattern: RegExp,
@@ -75,7 +73,6 @@ export const either =
   (input, ...rest) =>
     (isSecond(input) ? other : one)(input, ...rest)
 
-/** A list of `least` to `most` items. */
 export const listOf =
   <T>(item: Shape<T>, most: number, expected: string, least = 1): Shape<T[]> =>
   (input, report, path) => {

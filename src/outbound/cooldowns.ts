@@ -42,7 +42,6 @@ export function createCooldowns(
     partsOf().store.decide(requests, { deadlineMs: REFUND_MS, waitUntil })
 
   return {
-    /** Remembers that a subject has a cooldown. */
     note,
     /** The rest of a cooldown that only this process knows, ms. */
     restOf,

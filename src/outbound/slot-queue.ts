@@ -12,12 +12,6 @@ const MOST_MS = 500
 /** So often a call looks whether it is the first one, ms: the runtime may have cancelled those before it. */
 const LOOK_MS = 1_000
 
-export interface QueuedCall {
-  /** Resolves when the call should ask the store: when it is the first one, after a pause or a release, or when its signal aborts. */
-  next(): Promise<void>
-  leave(): void
-}
-
 interface WaitingCall extends LineMember {
   wake: () => void
 }
@@ -26,12 +20,11 @@ export class SlotQueues {
   readonly #queues = new Lines<WaitingCall>()
   #calls = 0
 
-  /** The number of calls that wait for a slot of a limit. */
   waiting(limit: Limit): number {
     return this.#queues.of(nameOf(limit)).length
   }
 
-  join(limit: Limit, untilMs: number, signal: AbortSignal | undefined): QueuedCall {
+  join(limit: Limit, untilMs: number, signal: AbortSignal | undefined) {
     const queues = this.#queues
     const name = nameOf(limit)
     const own: WaitingCall = { number: ++this.#calls, names: [name], goneAt: 0, wake: () => {} }
@@ -46,6 +39,7 @@ export class SlotQueues {
     let end = live()
     let pauseMs = FIRST_MS
     return {
+      /** Resolves when the call should ask the store: when it is the first one, after a pause or a release, or when its signal aborts. */
       async next() {
         const { promise, resolve } = withResolvers<void>()
         const look = (ms: number) => {

@@ -11,7 +11,7 @@ import { createRoom } from '../features/turns/room.ts'
 import { bannedIn, type createCooldowns } from './cooldowns.ts'
 import { OutboundError } from './error.ts'
 import type { parseOptions } from './options.ts'
-import { type QueuedCall, SlotQueues } from './slot-queue.ts'
+import { SlotQueues } from './slot-queue.ts'
 
 /** So often a call in a cooldown asks again, ms: an operator may have lifted it. */
 const ASK_MS = 10_000
@@ -46,7 +46,7 @@ export function createTurns(
     const { promise: closed, resolve } = withResolvers<void>()
     const abort = () => resolve()
     signal?.addEventListener('abort', abort)
-    let queued: QueuedCall | undefined
+    let queued: ReturnType<SlotQueues['join']> | undefined
 
     /** Asks the store, unless it is known that the call cannot pass. */
     async function ask(): Promise<Outcome | Obstacle> {
@@ -90,7 +90,6 @@ export function createTurns(
   return {
     next,
     slots,
-    /** The calls of this process that wait. */
     get waiting() {
       return room.size
     },

@@ -7,17 +7,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterDeath } from 'sluice-upstash-bridge'
 
-export interface WorkerFolder {
-  path: string
-  /** Calls a function. Its temporary files are in the folder, and the processes that it starts end with this process. */
-  run<Result>(call: () => Result): Result
-  remove(): Promise<void>
-}
+export type WorkerFolder = Awaited<ReturnType<typeof openFolder>>
 
 /** The folder of the code that runs. */
 const current = new AsyncLocalStorage<string | undefined>()
 
-export async function openFolder(): Promise<WorkerFolder> {
+export async function openFolder() {
   const path = await mkdtemp(join(tmpdir(), 'sluice-testing-'))
   const cancel = afterDeath('rm -rf "$1"', path)
   // Miniflare does not report the processes that it starts. Node does.
@@ -33,7 +28,8 @@ export async function openFolder(): Promise<WorkerFolder> {
   subscribe('child_process', watch)
   return {
     path,
-    run(call) {
+    /** Calls a function. Its temporary files are in the folder, and the processes that it starts end with this process. */
+    run<Result>(call: () => Result): Result {
       const { TMPDIR } = process.env
       process.env.TMPDIR = path
       try {

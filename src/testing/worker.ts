@@ -145,14 +145,11 @@ function modulesOf(files: Awaited<ReturnType<typeof bundle>>, main: string) {
     export * from './${entry}'
     export { default } from './${entry}'
   `
-  const script = (path: string, contents: string) => ({ type: 'ESModule', path, contents })
-  const built = files.map(({ path, contents }) => ({
-    type: typeOf(path),
-    path: `/${path}`,
-    contents,
-  }))
-  // The first module is the main module.
-  return [script('/sluice-entry.js', wrapper), script('/sluice-clock.js', CLOCK_MODULE), ...built]
+  return [
+    { type: 'ESModule', path: '/sluice-entry.js', contents: wrapper }, // the main module
+    { type: 'ESModule', path: '/sluice-clock.js', contents: CLOCK_MODULE },
+    ...files.map(({ path, contents }) => ({ type: typeOf(path), path: `/${path}`, contents })),
+  ]
 }
 
 function typeOf(path: string): string {

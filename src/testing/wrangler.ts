@@ -27,21 +27,13 @@ export type WorkerOptions = Record<string, unknown> & {
 }
 
 /** The wrangler of a project, with a checked Worker. */
-export interface WranglerProject {
-  miniflare: typeof import('miniflare')
-  /** Bundles the Worker as for a deployment. @throws Error with the output of wrangler */
-  bundle(outdir: string): Promise<void>
-  /** The main file, the options of the Worker without its code, and the other Workers of its configuration. */
-  read(): { main: string; workers: WorkerOptions[] }
-  /** True if the Worker binds the class of `durableObjects()`. */
-  countsInObjects(): boolean
-}
+export type WranglerProject = ReturnType<typeof openProject>
 
 const CLASS = 'SluiceSubject'
 const CONFIGS = ['wrangler.jsonc', 'wrangler.json', 'wrangler.toml']
 
 /** @throws Error if a file of the Worker does not exist, or wrangler is not installed */
-export function openProject({ main, wranglerConfig, environment }: TestWorker): WranglerProject {
+export function openProject({ main, wranglerConfig, environment }: TestWorker) {
   const config = wranglerConfig
     ? existing('worker.wranglerConfig', wranglerConfig)
     : findConfig(main === undefined ? process.cwd() : dirname(existing('worker.main', main)))
@@ -53,10 +45,11 @@ export function openProject({ main, wranglerConfig, environment }: TestWorker): 
   const entry = main === undefined ? undefined : existing('worker.main', main)
   const folder = dirname(config ?? entry!)
   const { manifest, require } = findWrangler(folder)
-  const miniflare = require('miniflare') as WranglerProject['miniflare']
+  const miniflare = require('miniflare') as typeof import('miniflare')
   const { compatibilityDate } = require('workerd') as { compatibilityDate: string }
 
-  function read() {
+  /** The main file, the options of the Worker without its code, and the other Workers of its configuration. */
+  function read(): { main: string; workers: WorkerOptions[] } {
     if (!config) return { main: entry!, workers: [{ compatibilityDate }] }
     const wrangler = require('wrangler') as typeof import('wrangler')
     const found = wrangler.unstable_getMiniflareWorkerOptions(config, environment)
@@ -71,7 +64,8 @@ export function openProject({ main, wranglerConfig, environment }: TestWorker): 
 
   return {
     miniflare,
-    async bundle(outdir) {
+    /** Bundles the Worker as for a deployment. @throws Error with the output of wrangler */
+    async bundle(outdir: string) {
       const bin = (require(manifest) as { bin: { wrangler: string } }).bin.wrangler
       const args = ['deploy', ...(entry ? [entry] : []), '--dry-run', '--outdir', outdir].concat(
         config
@@ -88,7 +82,8 @@ export function openProject({ main, wranglerConfig, environment }: TestWorker): 
       })
     },
     read,
-    countsInObjects() {
+    /** True if the Worker binds the class of `durableObjects()`. */
+    countsInObjects(): boolean {
       try {
         const bound = Object.values(read().workers[0]!.durableObjects ?? {})
         return bound.some((one) => (typeof one === 'string' ? one : one.className) === CLASS)

@@ -3,14 +3,10 @@ import type { Limiter } from '../../core/feature.ts'
 import type { NodeRequest } from './incoming.ts'
 import { createNodeLimiter, type DecidedContext, type NodeResponse, serverOf } from './serve.ts'
 
-/** The parts of Fastify that the plugin uses. */
-interface RequestOfFastify extends DecidedContext {
-  raw: NodeRequest
-}
-
 // biome-ignore lint/suspicious/noExplicitAny: the methods of Fastify are generic
 type Any = any
 
+/** The parts of Fastify that the plugin uses. */
 interface ReplyOfFastify {
   raw: NodeResponse
   getHeaders(): object
@@ -51,7 +47,7 @@ export function fastifyRateLimiter<Context = any>(
 export function pluginOf(limiter: Limiter): FastifyRateLimiter {
   const serve = serverOf(limiter)
 
-  async function onRequest(request: RequestOfFastify, reply: ReplyOfFastify) {
+  async function onRequest(request: DecidedContext & { raw: NodeRequest }, reply: ReplyOfFastify) {
     const outgoing = {
       response: reply.raw,
       fields: () => reply.getHeaders(),

@@ -13,8 +13,6 @@ import { type NodeRequest, socketOf, toRequest } from './incoming.ts'
 import { createKnowingLimiter } from './knowing-limiter.ts'
 import { ofNode } from './lacks.ts'
 
-type NodeHeader = string | number | readonly string[] | undefined
-
 /** The parts of Node's `ServerResponse` that the adapters use. */
 export interface NodeResponse {
   statusCode: number
@@ -204,7 +202,7 @@ function setFields({ fields, set, remove }: Outgoing, withFields: CheckResult['w
 /** Leaves out cookies, which a limiter does not change, and invalid fields, which Node refuses to send. */
 function headersOf(fields: object): Headers {
   const headers = new Headers()
-  for (const [name, value] of Object.entries(fields as Record<string, NodeHeader>)) {
+  for (const [name, value] of Object.entries(fields as Record<string, unknown>)) {
     if (value === undefined || name === 'set-cookie') continue
     try {
       for (const one of [value].flat()) headers.append(name, String(one))

@@ -57,7 +57,6 @@ export function gatewayOf(
   deployed.limiter = limiter
   const { config, log } = limiter
   const { origin: configured, originTimeoutMs } = config
-  /** Adds the CORS fields to a response that the gateway itself makes. */
   const withOwnCors = (c: Context, answer: Response) =>
     withCors(answer, config, c.req.header('origin'))
   const app: Hono<{ Bindings: GatewayBindings }> = new Hono({

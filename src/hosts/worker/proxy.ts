@@ -173,7 +173,6 @@ const passesOf = (headers: Headers): number =>
   (headers.get('cdn-loop') ?? '').split(',').filter((entry) => /^\s*sluice\s*(;|$)/i.test(entry))
     .length
 
-/** Returns the problem of a request that must not be forwarded, or `undefined`. */
 export function whyNotForward({ url, method, headers }: Request, origin: string) {
   if (passesOf(headers) >= MAX_PASSES) {
     const detail = `This request has already passed ${MAX_PASSES} Sluice Workers, so the origin leads back to this Worker: set origin in sluice.config.ts, or the variable ORIGIN, to the server behind it.`
