@@ -10,6 +10,9 @@ process.env.NODE_COMPILE_CACHE ??= fileURLToPath(
   new URL('node_modules/.cache/compile', import.meta.url),
 )
 
+// The programs of Go, esbuild and tsc, take a third less time when they collect garbage less often.
+process.env.GOGC ??= '400'
+
 /** The slowest test files. They start first, so that none of them is the last one to run. */
 const longest = [
   'test/unit/testing/start',
@@ -162,6 +165,8 @@ export default defineConfig({
     reporters: ['default', new Tally()],
     // Importing Miniflare and the Redis client takes longer than most files. Without isolation a process imports them once.
     isolate: false,
+    // A process with room for young objects copies fewer of them.
+    execArgv: ['--min-semi-space-size=32', '--max-semi-space-size=64'],
     // A bundle of a configuration, which Node loads in `sluice check`, is 1 MB. Vite would need half a second for each.
     server: { deps: { external: [/sluice-config-/] } },
     setupFiles: 'test/support/setup-file.ts',

@@ -13,7 +13,8 @@ import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
 
-/** For each set of limits. With 200 sets in `npm test` these are 3,200 calls; one fault of a prototype showed up once in 1,500. */
+/** Sets of limits, and the calls for each of them. One fault of a prototype showed up once in 1,500 calls. */
+const SETS = Math.max(100, lawRuns)
 const CALLS = 16
 const seen = { declined: 0, failed: 0, charged: 0, refused: 0 }
 
@@ -52,12 +53,12 @@ property(
       if (ran.reply !== 'declined') expect(ran, about).toEqual(uncounted(expected))
     }
   },
-  lawRuns,
+  SETS,
 )
 
 test('The law has compared charges, refusals, errors and declined calls.', () => {
   const { charged, refused, failed, declined } = seen
-  expect(Math.min(charged, refused) > 20 * lawRuns ** 0.5, JSON.stringify(seen)).toBe(true)
+  expect(Math.min(charged, refused) > 20 * SETS ** 0.5, JSON.stringify(seen)).toBe(true)
   expect(Math.min(failed, declined), JSON.stringify(seen)).toBeGreaterThan(0)
 })
 

@@ -4,7 +4,7 @@ import { isLong } from './long.ts'
 import { type Kind, kinds, type Schedule, type Shape, schedule } from './schedules.ts'
 
 /** The number of schedules of each algorithm. `LAW_RUNS` overrides it. The oracle runs all, other laws a quarter. */
-export const lawRuns = Number(process.env.LAW_RUNS ?? (isLong ? 1000 : 100))
+export const lawRuns = Number(process.env.LAW_RUNS ?? (isLong ? 1000 : 64))
 const quarter = Math.ceil(lawRuns / 4)
 
 /** The timeout of a law in ms. It grows with the number of runs. */

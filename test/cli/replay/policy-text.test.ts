@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { policyText, shadowPolicy } from '../../../cli/replay/suggest/policy-text.ts'
 import type { PolicyOptions } from '../../../src/core/config/options.ts'
+import { anyCharacter } from '../../support/any-text.ts'
 
 const evaluated = (text: string) => new Function(`return [${text}]`)()[0]
 
@@ -36,7 +37,7 @@ describe('The text of a suggested policy', () => {
 
   test('The text is TypeScript that means the same policy.', () => {
     const values = fc.oneof(
-      fc.string({ unit: 'binary' }),
+      fc.string({ unit: anyCharacter }),
       fc.integer(),
       fc.boolean(),
       fc.constant(null),
