@@ -9,10 +9,7 @@ import { RequestView } from '../core/request/view.ts'
 import { dropFields, isOwn } from '../core/respond/own-fields.ts'
 import type { RequestDescription } from './schema.ts'
 
-/**
- * Matches a described request against the rules. The headers are a client's, so they cannot set the cost as a trusted proxy can. Returns a
- * problem if the description is invalid.
- */
+/** Matches a described request, or returns a problem. The headers are a client's, so they cannot set the cost as a trusted proxy can. */
 export async function describedRequest(
   description: RequestDescription,
   { config, match }: Rules,

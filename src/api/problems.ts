@@ -14,10 +14,7 @@ export const noBans = ({ name }: Policy): Response =>
 export const noOverrides = ({ name }: Policy): Response =>
   conflict(`The limits of the policy ${name} cannot be set for single keys. Set overrides: true.`)
 
-/**
- * The problem of an invalid JSON body. Lists each error with its path.
- * @param detail defaults to the first error
- */
+/** The problem of an invalid JSON body, with each error. @param detail defaults to the first one */
 export const unprocessable = (errors: ConfigProblem[], detail = lineOf(errors[0]!)): Response =>
   problem(422, { title: 'Unprocessable Content', detail, errors })
 

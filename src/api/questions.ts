@@ -28,10 +28,7 @@ async function matchedBy(
   return { ...matched, policies }
 }
 
-/**
- * Reads the ask or the list of asks of a call. The answer to a list is a list too.
- * @throws {Response} a problem with the path of each error if they are invalid
- */
+/** Reads the ask or the list of asks of a call. The answer to a list is a list too. @throws {Response} 422, or as of `bodyOf` */
 export async function readQuestions<A extends AnyAsk>(
   { request, caller, rules, runtime }: Call,
   shape: Shape<A | A[]>,

@@ -1,7 +1,4 @@
-/**
- * The bodies of the decision API (docs/reference/decision-api.md). Each message describes the expected value. tools/openapi/bodies.ts describes them
- * for readers.
- */
+/** The bodies of the decision API. Each message describes the expected value. tools/openapi/bodies.ts describes them for readers. */
 import { isAmbiguous } from '../core/base/ambiguous-target.ts'
 import { type Duration, parseDuration } from '../core/base/duration.ts'
 import { networkRange } from '../core/base/ip.ts'

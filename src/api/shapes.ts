@@ -82,10 +82,7 @@ export const listOf =
     return []
   }
 
-/**
- * An object with these fields.
- * @param misplaced messages for other fields that are valid in another place. `null`: other fields are kept
- */
+/** An object with these fields. @param misplaced messages for fields that are valid in another place. `null`: other fields are kept */
 export const object =
   <F extends Shapes>(
     fields: F,

@@ -30,10 +30,7 @@ export interface ClientOptions {
   url: string | URL
   /** One of the tokens in `SLUICE_API_TOKEN`; for `reset`, `overrides` and `bans`, in `SLUICE_OPERATE_TOKEN`. A token may be in both. */
   token: string
-  /**
-   * The time limit of a call, in ms. Defaults to 1000. A call with `waitMs` may take so much longer. Other calls tell the API to wait for at
-   * most half of this time.
-   */
+  /** The time limit of a call besides its `waitMs`, in ms. Defaults to 1000. A call without `waitMs` waits for its turn at most half of it. */
   deadlineMs?: number
   /**
    * The fallback if the decision API gives no decision for any reason. Defaults to `allow`. `allow` and `deny` log a warning to the

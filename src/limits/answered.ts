@@ -13,10 +13,7 @@ export class Answered implements Decision {
   readonly remaining: number
   readonly resetAfterMs: number
 
-  /**
-   * @param limit the limit of a decision without the state of one
-   * @param states those of the limits that were counted. Defaults to those of the decision
-   */
+  /** @param limit the limit of a decision without a state. @param states those that were counted. Defaults to those of the decision */
   constructor(decision: Decision, limit: () => number, states = decision.limits) {
     Object.assign(this, decision)
     const binding = states.reduce<LimitState | undefined>(

@@ -83,15 +83,9 @@ export interface Limits<Name = string, Options = LimitOptions> {
   /** Decides without a charge. Fails as `limit` does. */
   peek(name: Name, key: KeyValues, options?: Options): Promise<LimitDecision>
   peek(limits: readonly LimitKey<Name>[], options?: Options): Promise<LimitDecision>
-  /**
-   * Makes the whole quota of a key available.
-   * @throws {StoreError} if the store does not answer
-   */
+  /** Makes the whole quota of a key available. Rejects with a `StoreError` if the store does not answer. */
   reset(name: Name, key: KeyValues, options?: LimitRuntime): Promise<LimitStatus>
-  /**
-   * Returns units of an earlier charge. `settle` of a decision does this for its own charge.
-   * @throws {StoreError} if the store does not answer
-   */
+  /** Returns units of an earlier charge, as `settle` of a decision does. Rejects with a `StoreError` if the store does not answer. */
   refund(name: Name, key: KeyValues, options?: RefundOptions): Promise<LimitStatus>
 }
 
@@ -111,10 +105,7 @@ export class Door<Name = string> implements Limits<Name> {
   readonly #find: FindMatch<Name>
   readonly #byDefault: LimitRuntime
 
-  /**
-   * @param find finds a limit by its name and key
-   * @param byDefault what calls have that say nothing else
-   */
+  /** @param byDefault what calls have that say nothing else */
   constructor(engine: Engine, find: FindMatch<Name>, byDefault: LimitRuntime = {}) {
     this.#engine = engine
     this.#find = find

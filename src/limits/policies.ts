@@ -2,11 +2,7 @@ import type { Limiter } from '../core/feature.ts'
 import { matchByKey } from '../core/program/explicit-key.ts'
 import { Door, type LimitRuntime, type Limits } from './door.ts'
 
-/**
- * The policies of a configuration as limits: they count what requests with that key count. The conditions of a policy, and the lists `allow` and
- * `deny`, do not apply.
- * @param byDefault what calls have that say nothing else. Defaults to the process
- */
+/** The policies of a configuration as limits: see `Sluice`. @param byDefault what calls have that say nothing else. Defaults to the process */
 export const policyDoor = (limiter: Limiter, byDefault?: LimitRuntime): Limits =>
   new Door(
     limiter,

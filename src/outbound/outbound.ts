@@ -32,30 +32,17 @@ export interface OutboundStatus {
 
 /** The cooldowns of the other side, for operators. Without a call, those of all keys that this process knows, and of a call without fields. */
 export interface OutboundCooldowns {
-  /**
-   * The cooldowns in force.
-   * @throws {StoreError} if the store does not answer
-   */
+  /** The cooldowns in force. Rejects with a `StoreError` if the store does not answer. */
   list(input?: string | URL | Request, init?: RequestInit): Promise<OutboundCooldown[]>
-  /**
-   * Ends the cooldowns in force. All processes send again within 10 s.
-   * @returns those that it has ended
-   * @throws {StoreError} if the store does not answer
-   */
+  /** Ends the cooldowns in force, and returns them. All processes send again within 10 s. Rejects as `list` does. */
   lift(input?: string | URL | Request, init?: RequestInit): Promise<OutboundCooldown[]>
 }
 
 /** A `fetch` that waits for its turn. */
 export interface Outbound {
-  /**
-   * Sends a request when it has its turn. Takes what `fetch` takes, and fails as it does.
-   * @throws {OutboundError} if it was not sent
-   */
+  /** Sends a request when it has its turn. Takes what `fetch` takes, and fails as it does, or with an `OutboundError` if it was not sent. */
   (input: string | URL | Request, init?: RequestInit): Promise<Response>
-  /**
-   * Tells when such a call would have its turn. Takes no turn.
-   * @throws {StoreError} if the store does not answer
-   */
+  /** Tells when such a call would have its turn. Takes no turn. Rejects with a `StoreError` if the store does not answer. */
   status(input?: string | URL | Request, init?: RequestInit): Promise<OutboundStatus>
   /** Finds and ends cooldowns, for example one that the other side has told by mistake. */
   cooldowns: OutboundCooldowns

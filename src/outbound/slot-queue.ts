@@ -1,7 +1,4 @@
-/**
- * The calls of this isolate that wait for a slot, in order, for each limit of each subject. Only the first one asks the store again, so that a
- * long queue costs no more calls.
- */
+/** The calls of this isolate that wait for a slot of a limit, in order. Only the first one asks the store, so a long queue costs no more. */
 import { withResolvers } from '../core/base/with-resolvers.ts'
 import type { Limit } from '../core/connection/store.ts'
 import { atTime, type LineMember, Lines } from '../features/turns/lines.ts'

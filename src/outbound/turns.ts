@@ -99,11 +99,7 @@ export function createTurns(
 /** Why a call has no turn yet: the rest of a cooldown, or a limit without a free slot. */
 type Obstacle = { coolMs: number } | { slot: PolicyLimit }
 
-/**
- * Tells what a refused call can wait for.
- * @param restMs the rest of its wait
- * @throws {OutboundError} if there is nothing
- */
+/** Tells what a refused call can wait for in the rest of its wait. @throws {OutboundError} if there is nothing */
 function obstacleOf(
   limits: PolicyLimit[],
   { decision, error }: Outcome,

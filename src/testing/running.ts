@@ -2,10 +2,7 @@
 export interface Running {
   /** The lines that the Worker has logged. */
   logs: string[]
-  /**
-   * @param url an absolute URL, or a path
-   * @param client what Cloudflare, or the socket, reports about the client
-   */
+  /** @param url an absolute URL, or a path. @param client what Cloudflare, or the socket, reports about the client */
   fetch(
     url: string,
     init: RequestInit,

@@ -62,11 +62,9 @@ export interface SluiceTest extends AsyncDisposable {
 /**
  * Starts a real Redis, the bridge and your Worker or app on free loopback ports, with a clock that a test can move. A Worker that binds
  * `SluiceSubject` counts in its Durable Objects: then no Redis is started.
- *
  * @example
  * const sluice = await startSluice({ worker: { main: 'src/index.ts' } })
  * afterAll(() => sluice.stop())
- *
  * @throws Error when a server does not start, wrangler is missing or the Worker is invalid. Nothing is left running.
  */
 export async function startSluice(options: StartSluiceOptions = {}): Promise<SluiceTest> {

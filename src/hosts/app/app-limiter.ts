@@ -3,10 +3,6 @@ import { createLimiter, type Limiter } from '../../core/create.ts'
 import { operations } from '../../core/decide/operate.ts'
 import { defaults } from '../../features/defaults.ts'
 
-/**
- * Creates the limiter of an app, whose handlers may have side effects.
- * @param lacks what the server or framework does not show
- * @throws {ConfigError} if the configuration is invalid, or needs what the host lacks
- */
+/** Creates the limiter of an app. @throws {ConfigError} if the configuration is invalid, or needs what the server or framework lacks */
 export const createAppLimiter = (options: object, lacks: readonly Lack[] = []): Limiter =>
   createLimiter(options, { byDefault: defaults(), lua: [operations], lacks })

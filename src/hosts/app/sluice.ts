@@ -49,10 +49,7 @@ export interface CheckResult {
  * they count what requests with that key count. The conditions of a policy, and the lists `allow` and `deny`, do not apply to them.
  */
 export interface Sluice extends Limits {
-  /**
-   * Decides a request and charges its quotas.
-   * @throws {ConfigError} if a policy needs the client address, and `clientAddress` is not configured outside of Cloudflare
-   */
+  /** Decides a request and charges its quotas. Rejects with a `ConfigError` if `clientAddress` is needed, and missing outside of Cloudflare. */
   check: (request: Request, runtime?: CheckRuntime) => Promise<CheckResult>
 }
 

@@ -53,7 +53,6 @@ export const discard = (incoming: NodeRequest) => void bodyIn(incoming).resume()
 
 /**
  * Reads the body, from the first read of the stream on. When the stream ends or is cancelled, the request has all of its bytes again.
- *
  * Reads only while there are bytes: Node emits `end` after a read that finds none, and an app that listens later would wait for ever.
  */
 function peek(incoming: NodeBody): ReadableStream<Uint8Array> {

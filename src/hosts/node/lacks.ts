@@ -74,10 +74,7 @@ export const ofNext: readonly Lack[] = [
   hiddenIn,
 ]
 
-/**
- * Checks that a configuration which uses the address of the client says where it comes from.
- * @throws {ConfigError} outside of Cloudflare, if it does not
- */
+/** @throws {ConfigError} outside of Cloudflare, if a configuration uses the address of the client, and does not say where it comes from */
 export function checkAddress(config: Config, readAddress: ReadAddress): void {
   if (config.clientAddress !== undefined || !usesAddress(config)) return
   readAddress({ request: new Request('http://localhost/'), remoteAddress: undefined })

@@ -28,7 +28,6 @@ export type AdmittedProxy<Context, Event> = (
 /**
  * Creates the function `proxy` of a `proxy.ts` (`middleware` before Next.js 16). It answers 429 above a limit, and adds the `RateLimit`
  * fields to other responses. The argument of key functions is Next.js's request.
- *
  * A proxy does not see the response of the page, and Next.js does not report the address of the connection. `clientAddress` is therefore a
  * header of a proxy in front of Next.js, with a number of `trustedProxies`.
  * @param proxy your own function, which may rewrite, redirect or answer an admitted request. Defaults to `NextResponse.next()`

@@ -23,9 +23,7 @@ declare module 'http' {
 
 /** A middleware for Express and other frameworks with the signature of Connect, and a function for plain `http`. */
 export interface NodeRateLimiter {
-  /**
-   * Calls `next` if the request may pass, or with an error. Otherwise sends the refusal. If the client has disconnected, it does neither.
-   */
+  /** Calls `next` if the request may pass, or with an error; otherwise sends the refusal. Does neither if the client has disconnected. */
   (request: NodeRequest, response: NodeResponse, next: (error?: unknown) => void): Promise<void>
   /**
    * Returns true if the request may pass. Otherwise the refusal has been sent, or the client has disconnected.

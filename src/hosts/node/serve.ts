@@ -58,10 +58,7 @@ const NOT_HANDLED = 0
 export const createNodeLimiter = (options: object): Limiter =>
   createKnowingLimiter(withRedisUrl(options), [ofNode])
 
-/**
- * Creates the function that decides the requests of a server, and sends the refusal of one that is refused.
- * @throws {ConfigError} if the variables, which are known when the server starts, name no database
- */
+/** Creates the function that decides the requests of a server. @throws {ConfigError} if the variables of the process name no database */
 export function serverOf(limiter: Limiter) {
   limiter.partsOf(variablesFor())
   const checking = checkOf(limiter)

@@ -128,10 +128,7 @@ function isClaim(name: string, { zone }: { zone: boolean }): boolean {
   )
 }
 
-/**
- * Reports whether a request opens a WebSocket. workerd sends each request with this `Upgrade` as a GET without a body (RFC 6455, 4.1), so
- * policies must have matched a GET.
- */
+/** True if a request opens a WebSocket. workerd sends it as a GET without a body (RFC 6455, 4.1), so policies must have matched a GET. */
 const opensWebSocket = ({ method, headers }: Request) =>
   method === 'GET' && headers.get('upgrade')?.toLowerCase() === 'websocket'
 
