@@ -128,7 +128,7 @@ export const limiterMutants: Mutant[] = [
   ),
   conclusion(
     'reports the times of charges that are refunded',
-    'allowed ? known.limits : known.limits.map(withoutTime)',
+    'allowed ? known.limits : known.limits.map(({ decidedAt: _, ...limit }) => limit)',
     'known.limits',
     'decide',
   ),

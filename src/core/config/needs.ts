@@ -6,18 +6,13 @@ import type { AddProblem } from './schema/shapes.ts'
 
 const readsClaim = (value: unknown) => contains(value, ({ source }) => source === 'jwt')
 
-const readsToken = (value: unknown) => readsCredential(value, 'jwt')
-
-/** True for a refusal in the error format of a protocol. */
-const hasErrorBody = (refusal: unknown) => typeof Object(refusal).body === 'string'
-
 type Test = (value: unknown, fields: Record<string, unknown>) => boolean
 
 /** Values of the core's fields that need a feature, of policies and of the configuration. */
 const needs: [feature: string, isNeeded: Test, ...fields: string[]][] = [
-  ['bodies', hasErrorBody, 'refusal'],
+  ['bodies', (refusal) => typeof Object(refusal).body === 'string', 'refusal'],
   ['jwt', (_, { claim }) => claim !== undefined, 'limit'],
-  ['jwt', readsToken, 'match', 'cost', 'reserve', 'allow', 'deny'],
+  ['jwt', (value) => readsCredential(value, 'jwt'), 'match', 'cost', 'reserve', 'allow', 'deny'],
   ['jwt', readsClaim, 'key', 'onMissingKey', 'distinct', 'plan'],
   [
     'bodies',

@@ -1,5 +1,4 @@
 /** Turns the states of a reply into the outcome of a question. */
-import type { Fallback, LimitState } from '../base/decision.ts'
 import type { StoreReply, StoreState } from '../connection/store.ts'
 import { bindingOf, limitStates, longer, type PolicyLimit } from './limit.ts'
 import type { Match } from './matched.ts'
@@ -85,10 +84,10 @@ function answeredInPart(matches: Match[], states: StoreState[], at: number): Out
   const isComplete = others.length === 0 && known.limits.length > 0 // only shadow policies have no answer
   if (!known.allowed || isComplete) return { ...outcome, decision: known }
   const by = new Set(others.map(({ fallback }) => fallback!.by))
-  const fallback = FALLBACKS.find((one) => by.has(one)) ?? 'allow'
+  const fallback = (['deny', 'local'] as const).find((one) => by.has(one)) ?? 'allow'
   const allowed = others.every((state) => state.allowed)
   const retryAfterMs = others.map((state) => state.retryAfterMs).reduce(longer, 0)
-  const limits = allowed ? known.limits : known.limits.map(withoutTime)
+  const limits = allowed ? known.limits : known.limits.map(({ decidedAt: _, ...limit }) => limit)
   // With `deny` the isolate counts nothing.
   const isCounted = (_: unknown, index: number) =>
     isAnswered(states[index]!) || (fallback === 'local' && states[index]!.fallback!.by === 'local')
@@ -98,8 +97,3 @@ function answeredInPart(matches: Match[], states: StoreState[], at: number): Out
     counted: limitStates(matches.filter(isCounted), states.filter(isCounted)),
   }
 }
-
-const withoutTime = ({ decidedAt, ...limit }: LimitState): LimitState => limit
-
-/** If policies differ, the first of these. */
-const FALLBACKS: Fallback[] = ['deny', 'local', 'allow']

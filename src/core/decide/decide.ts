@@ -85,15 +85,8 @@ function pendingOf(
   for (const limit of limits) {
     if (limit.policy.mode === 'shadow') requests.push({ mode: follow, limits: [limit] })
   }
-  return {
-    limits,
-    requests,
-    mode,
-    slot: mode === 'take' ? slot : undefined,
-    settles,
-    settlesAll,
-    waitMs,
-  }
+  const taken = mode === 'take' ? slot : undefined
+  return { limits, requests, mode, slot: taken, settles, settlesAll, waitMs }
 }
 
 /** Answers the question of a request: at once if it needs no call. */
@@ -169,14 +162,10 @@ async function ask<Result>(
     return ticket ? [{ ...requests[0]!, ticket }, ...requests.slice(1)] : requests
   })
   const meter = observer?.measure(pending.length)
+  const deadlineMs = deadlineOf(pending, options)
   const { idempotency, waitUntil } = options
-  const replies = await store.decideEach(lists, {
-    deadlineMs: deadlineOf(pending, options),
-    fallback: true,
-    idempotency,
-    waitUntil,
-    onCall: meter?.onCall,
-  })
+  const asked = { deadlineMs, fallback: true, idempotency, waitUntil, onCall: meter?.onCall }
+  const replies = await store.decideEach(lists, asked)
   const use = meter?.stop()
   const failed = replies.find((reply) => reply instanceof StoreError)
   if (failed) throw failed // before any other one waits

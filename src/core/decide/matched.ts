@@ -1,5 +1,6 @@
 /** What the engine decides: policies, each with a key and a cost. HTTP makes them from a request. */
 import type { Period } from '../base/calendar.ts'
+import { systemClock } from '../base/clock.ts'
 import type { Denied, Lacking } from '../base/decision.ts'
 import type { ConfigProblem } from '../base/errors.ts'
 import { canonical, type Part } from '../base/part.ts'
@@ -47,9 +48,15 @@ export interface Matched {
   unread?: Policy[]
 }
 
-export function matchWith(policy: Policy, partitionKey: Part[]): Match {
-  const match = { policy, partitionKey, cost: policy.cost.otherwise }
-  return policy.calendar ? { ...match, period: policy.calendar.periodAt(Date.now()) } : match
+/** The match of a policy with a partition key, at the cost of the policy by default. The clock selects the period of a calendar window. */
+export function matchWith(
+  policy: Policy,
+  partitionKey: Part[],
+  cost = policy.cost.otherwise,
+  clock = systemClock,
+): Match {
+  const period = policy.calendar?.periodAt(clock())
+  return period ? { policy, partitionKey, cost, period } : { policy, partitionKey, cost }
 }
 
 /** A quota that is charged twice in one call would have two decisions. */

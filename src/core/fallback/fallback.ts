@@ -102,7 +102,10 @@ export function withFallback(
     { mode, limits }: StoreRequest,
     error: StoreError,
   ): Promise<StoreState[]> {
-    const by = limits.map((limit) => fallbackOf(limit, isLocal) ?? 'allow')
+    const by = limits.map(({ terms: { mode, onStoreError = 'allow' } }): Fallback => {
+      if (mode !== 'enforce') return 'allow'
+      return isLocal ? 'local' : onStoreError
+    })
     const counted = by.includes('deny') ? [] : limits.filter((_, index) => by[index] === 'local')
     const request = { mode: mode === 'peek' ? mode : 'take', limits: counted } as const
     const { decidedAt = 0, states = [[]] } =
@@ -210,11 +213,6 @@ export function withFallback(
 }
 
 const isAllowed = ({ allowed }: StoreState) => allowed
-
-function fallbackOf({ terms }: Limit, isLocal: boolean): Fallback | undefined {
-  if (terms.mode !== 'enforce') return undefined
-  return isLocal ? 'local' : terms.onStoreError
-}
 
 const isFallen = (request: StoreRequest): request is Correction =>
   'fallback' in request && request.fallback !== undefined

@@ -4,8 +4,6 @@ import { capacityOf } from '../base/units.ts'
 import type { QuotaTerms, State } from '../connection/algorithms/index.ts'
 import type { Terms } from '../connection/store.ts'
 
-type Amounts = Pick<QuotaTerms, 'limit' | 'burst'>
-
 /** The share in whole units, at least one, and its part of the floor. A cost that fits the whole limit is reduced to fit the share. */
 export function shareOf(terms: Terms, cost: number, floor = 0) {
   const { algorithm, limit, burst, windowMs, align, localShare } = terms
@@ -21,7 +19,7 @@ export function shareOf(terms: Terms, cost: number, floor = 0) {
 export function cutState(
   algorithm: Terms['algorithm'],
   state: State | undefined,
-  whole: Amounts,
+  whole: Pick<QuotaTerms, 'limit' | 'burst'>,
   share: QuotaTerms,
 ): State | undefined {
   const less = capacityOf(algorithm, whole) - capacityOf(algorithm, share)

@@ -7,7 +7,7 @@ import { floorUnits, keysOfAll, MAX_KEYS } from '../base/units.ts'
 import { type Soon, whenAllKnown, whenKnown } from '../base/when-known.ts'
 import type { Config, Policy } from '../config/parse.ts'
 import type { KeyPart } from '../config/schema/key.ts'
-import type { Match, Matched, Unmet } from '../decide/matched.ts'
+import { type Match, type Matched, matchWith, type Unmet } from '../decide/matched.ts'
 import type { RequestView } from '../request/view.ts'
 import type { Conditions, compileConditions } from './conditions.ts'
 import { compileKey, type KeyStages, keyReaders, labelOf } from './key.ts'
@@ -88,7 +88,8 @@ export function compileMatcher(
       allow.length > 0 ? allow.filter(({ isCertain }) => readings.every(isCertain)) : allow
     const begun: Begun[] = []
     for (const { policy, begin } of policies) {
-      const entry = allowed.length > 0 ? entryFor(policy, allowed) : undefined
+      const { name } = policy
+      const entry = allowed.find(({ policies = [name] }) => policies.includes(name))
       begun.push(entry ? { policy, unmet: 'allow', entry: entry.name } : begin(readings))
     }
     const unread = refine ? config.policies.filter((_, index) => isUnread(begun[index]!)) : []
@@ -107,11 +108,6 @@ export function compileMatcher(
   if (!withCredentials) return match
   return async (view, isRefused) => match(await withCredentials(view), isRefused)
 }
-
-const entryFor = <Entry extends { policies: string[] | undefined }>(
-  { name }: Policy,
-  allowed: Entry[],
-) => allowed.find(({ policies = [name] }) => policies.includes(name))
 
 export const isMatch = (one: Match | Unmet): one is Match => !('unmet' in one)
 
@@ -209,13 +205,9 @@ function compilePolicy(
 
   const meetQuota = (partitionKey: Part[], view: RequestView): Soon<Match> =>
     whenKnown(sized ? sized(view) : policy, (policy) =>
-      whenKnown(costOf ? costOf(view) : otherwise, (cost): Match => {
-        const period = policy.calendar?.periodAt(clock())
-        const match = period
-          ? { policy, partitionKey, cost, period }
-          : { policy, partitionKey, cost }
-        return withShare(match, shareOf?.(view))
-      }),
+      whenKnown(costOf ? costOf(view) : otherwise, (cost) =>
+        withShare(matchWith(policy, partitionKey, cost, clock), shareOf?.(view)),
+      ),
     )
 
   const meetBy = distinct

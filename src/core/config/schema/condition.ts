@@ -94,14 +94,13 @@ const fields = () => ({
     ),
   ),
   /**
-   * Header names with the values to match: `{ 'x-plan': 'free' }`. A value may be a list, may start or end with `*`, or is `true` for
-   * any value. The request must match every header. Letter case does not matter. Defaults to any headers.
+   * Header names with the values to match: `{ 'x-plan': 'free' }`. A value may be a list, may start or end with `*`, or is `true` for any
+   * value. Letter case does not matter. The request must match every header. Defaults to any headers.
    */
   header: v.optional(valuesByName(FIELD_NAME)),
   /**
-   * Fields of the JSON body with the values to match: `{ method: 'tools/call', 'params.name': 'search*' }`. A value may be a list, may
-   * start or end with `*`, or is `true` for any value. The body must match every field. Letter case of values does not matter. A body
-   * that cannot be read matches. Requires `bodies()`; not for `allow` and `deny`. Defaults to any body.
+   * Fields of the JSON body with the values to match, as in `header`: `{ method: 'tools/call', 'params.name': 'search*' }`. A body that cannot
+   * be read matches. Requires `bodies()`; not for `allow` and `deny`. Defaults to any body.
    */
   body: v.optional(valuesByName()),
   /** A country code or a list of codes: ISO 3166-1 alpha-2 as reported by Cloudflare, `'T1'` for Tor, `'XX'` for unknown. Defaults to any country. */
@@ -135,8 +134,8 @@ const fields = () => ({
   /** The number of the client's autonomous system, or a list of numbers, as reported by Cloudflare: `64500`. Defaults to any network. */
   asn: v.optional(list(whole(1, 2 ** 32 - 1))),
   /**
-   * `true` for a bot that Cloudflare has verified, `false` for other requests, or a category of verified bots or a list of categories,
-   * such as `'AI Crawler'`. Letter case does not matter. Requires Bot Management. Defaults to any request.
+   * `true` for a bot that Cloudflare has verified, `false` for other requests, or categories of verified bots, such as `'AI Crawler'`. Letter
+   * case does not matter. Requires Bot Management. Defaults to any request.
    */
   verifiedBot: v.optional(
     either(

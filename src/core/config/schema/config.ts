@@ -58,9 +58,9 @@ const allow = v.pipe(
 )
 
 /**
- * A set of rate limit headers: `draft-11`, `draft-7` or `draft-6` of the IETF's RateLimit fields, GitHub's `x-ratelimit-*`, or the
- * headers `<prefix>Limit`, `<prefix>Remaining` and `<prefix>Reset`. `reset` is the format of the last one: seconds since the epoch
- * (`epoch`), seconds from now (`delta`), or an ISO 8601 time (`iso`). A prefix has up to 64 letters, digits, `_` or `-`.
+ * A set of rate limit headers: a draft of the IETF's RateLimit fields, GitHub's `x-ratelimit-*`, or `<prefix>Limit`, `<prefix>Remaining` and
+ * `<prefix>Reset`, in seconds since the epoch (`epoch`), seconds from now (`delta`), or ISO 8601 (`iso`). A prefix has up to 64 letters,
+ * digits, `_` or `-`.
  */
 export type HeaderSet =
   | 'draft-11'
@@ -126,11 +126,6 @@ export interface ExpectOptions {
   in: Duration
 }
 
-/** One expectation or a list. Its schema is in src/lint/expect, so that a Worker's bundle does not contain it. */
-const expectations = v.optional(v.custom<ExpectOptions | ExpectOptions[]>(() => true))
-
-type ParsedPolicy = v.InferOutput<typeof policy>
-
 const configFields = <Context>() => ({
   /**
    * Destination of allowed requests: an `http:` or `https:` URL without query and credentials, or `'zone'` for the origin of the zone whose
@@ -147,17 +142,14 @@ const configFields = <Context>() => ({
    * `overrides` counts twice. Required, but may be empty.
    */
   policies: v.array(
-    policy as v.GenericSchema<PolicyOptions<Context>, ParsedPolicy>,
+    policy as v.GenericSchema<PolicyOptions<Context>, v.InferOutput<typeof policy>>,
     'a list of policies',
   ),
   /** An entry or a list of entries for requests that skip all policies, or the policies named in the entry. Defaults to none. */
   allow: v.optional(list(named<AllowOptions>()(allow), 0), []),
   /** An entry or a list of entries for requests that are refused with 403. Takes precedence over `allow`. Defaults to none. */
   deny: v.optional(list(named<ListOptions>()(deny), 0), []),
-  /**
-   * Where the address of the client comes from. Required outside of Cloudflare Workers if a policy or list uses the address. Defaults to
-   * `CF-Connecting-IP` on Cloudflare Workers.
-   */
+  /** Where the address of the client comes from. Defaults to `CF-Connecting-IP` on Workers; required elsewhere if the address is used. */
   clientAddress: v.optional(clientAddress as v.GenericSchema<ClientAddressOptions, ClientAddress>),
   /** Makes paths case-sensitive, so that `/Login` does not match `/login`. Defaults to false, so that letter case does not evade a policy. */
   caseSensitivePaths: v.optional(flag, false),
@@ -171,16 +163,17 @@ const configFields = <Context>() => ({
    */
   cors: v.optional(cors),
   /**
-   * The response to refused requests: `{ status, body, headers }`, or a function of the decision and the context of key functions that
-   * returns a `Response`. It does not apply to the decision API. Defaults to a problem document, and to a page for browsers.
+   * The response to refused requests: `{ status, body, headers }`, or a function of the decision and the context of key functions. Not that of
+   * the decision API. Defaults to a problem document, and to a page for browsers.
    */
   refusal: v.optional(refusal as v.GenericSchema<RefusalInput<Context>, Refusal>),
   ...settingFields(),
   /**
-   * What the policies must hold: `{ request, per, atMost, in }`, or a list. `sluice check` and `lint` check it for every request,
-   * `sluice replay` for a log; a limiter ignores it. Defaults to none.
+   * What the policies must hold: `{ request, per, atMost, in }`, or a list, which `sluice check`, `lint` and `sluice replay` check, and a limiter
+   * ignores. Defaults to none.
    */
-  expect: expectations,
+  // Its schema is in src/lint/expect, so that a Worker's bundle does not contain it.
+  expect: v.optional(v.custom<ExpectOptions | ExpectOptions[]>(() => true)),
   /** Codes of linter findings about the configuration itself to ignore, one or a list (docs/reference/linter.md). Defaults to none. */
   accept,
   ...opaque<OwnedSettings<Context>>(v.optional(v.unknown()), settingOwners),

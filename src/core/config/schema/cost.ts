@@ -60,22 +60,21 @@ const usage = either(
 
 const costFields = () => ({
   /**
-   * Name of a request header with the cost in units. It is accepted from trusted proxies only: requests with a token of
-   * `SLUICE_PROXY_TOKEN` in `Sluice-Token`. Other requests cost what `rules` and `otherwise` say. Defaults to none.
+   * Name of a request header with the cost in units, for trusted proxies only: requests with a token of `SLUICE_PROXY_TOKEN` in
+   * `Sluice-Token`. Other requests cost what `rules` and `otherwise` say. Defaults to none.
    */
   header: v.optional(fieldName),
   /**
-   * Name of a response header of the origin with the actual cost in units. The cost by `rules` or `otherwise` is charged first and is
-   * the upper bound; the difference is refunded. Without the header nothing is refunded. Or `'bytes'`: the cost is the bytes of the body
-   * that were sent, also if the client or the origin breaks it off. The cost by `rules` or `otherwise` is charged first; then the
-   * difference is refunded or charged, up to `max`. `'bytes'` requires `bodies()`. Defaults to none.
+   * Name of a response header of the origin with the actual cost in units. The cost by `rules` or `otherwise` is charged first and is the
+   * upper bound; the difference is refunded, and nothing without the header. Or `'bytes'`: the bytes of the body that were sent, also if the
+   * client or the origin breaks it off; the difference is refunded or charged, up to `max`. `'bytes'` requires `bodies()`. Defaults to none.
    */
   response: v.optional(fieldName),
   /**
-   * Path of the actual cost in the body of the response, such as `'usage.total_tokens'`; with a list, the sum. An object has the units
-   * for each 1 of a number: `{ 'usage.prompt_tokens': 0.2, 'usage.completion_tokens': 1 }`. A weight may be negative; the sum is rounded
-   * up, and at least 0. The body is JSON or server-sent events. The cost by `rules` or `otherwise` is charged first; then the difference
-   * is refunded or charged, up to `max`. Requires `bodies()`. Defaults to none.
+   * Path of the actual cost in the body of the response (JSON or server-sent events), such as `'usage.total_tokens'`; with a list, the sum. An
+   * object has the units for each 1 of a number: `{ 'usage.prompt_tokens': 0.2, 'usage.completion_tokens': 1 }`. A weight may be negative; the
+   * sum is rounded up, and at least 0. The cost by `rules` or `otherwise` is charged first; then the difference is refunded or charged, up to
+   * `max`. Requires `bodies()`. Defaults to none.
    */
   usage: v.optional(usage),
   /**
@@ -84,8 +83,8 @@ const costFields = () => ({
    */
   cut: v.optional(flag, false),
   /**
-   * Path of a number in the JSON body, such as `'max_tokens'`: it is the cost if no rule matches. A fraction is rounded up. A value that
-   * is not a positive number, or cannot be read, costs `max`. Requires `bodies()`. Defaults to none.
+   * Path of a number in the JSON body, such as `'max_tokens'`: the cost if no rule matches, rounded up. A value that is not a positive number,
+   * or cannot be read, costs `max`. Requires `bodies()`. Defaults to none.
    */
   body: v.optional(v.string('the path of a field')),
   /** With true, `graphqlCost` of `bodies` is the cost if no rule matches. A document without a cost costs `max`. Defaults to none. */

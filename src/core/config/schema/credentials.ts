@@ -42,8 +42,8 @@ const apiKeyFields = () => ({
    */
   from: v.optional(from, ['header:x-api-key', 'bearer']),
   /**
-   * Name, in capitals, of the variable with the SHA-256 of each valid key in hex, separated by spaces or commas. Any other key is
-   * unverified. Defaults to no list, which accepts any key.
+   * Name, in capitals, of the variable with the SHA-256 of each valid key in hex, separated by spaces or commas. Any other key is unverified.
+   * Defaults to no list, which accepts any key.
    */
   known: v.optional(variable),
 })

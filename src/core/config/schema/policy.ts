@@ -133,9 +133,8 @@ const policyFields = <Context>() => ({
   ),
   /**
    * Counts the different values of this key part, such as `'body:username'`, instead of requests: at most `limit` of them pass in any
-   * `window`, and a request with a value that counts already takes no unit. A value counts from its last use. A request without the value
-   * is treated as `onMissingKey` says; with `'share'` all such requests have one value. Not with `algorithm`,
-   * `lease` or a `cost`. Defaults to none.
+   * `window`, and a value that counts already, from its last use on, takes no unit. A request without the value is treated as `onMissingKey`
+   * says; with `'share'` all such requests have one value. Not with `algorithm`, `lease` or a `cost`. Defaults to none.
    */
   distinct: v.optional(oneKey as v.GenericSchema<KeySource<Context>, KeyPart>),
   /** The requests that the policy applies to. Defaults to every request. */
@@ -146,15 +145,13 @@ const policyFields = <Context>() => ({
    */
   cost: v.optional(cost, 1),
   /**
-   * Keeps a part of the quota free for some requests: a list of rules `{ match, share }`, of which the first that matches a request
-   * counts. The request passes only if it leaves this share of `limit` free (of `burst` for `'token-bucket'`), rounded up to whole units.
-   * Requests that no rule matches may use the whole quota. Defaults to no rules.
+   * Keeps a part of the quota free: a list of rules `{ match, share }`, of which the first that matches a request counts. The request passes only
+   * if it leaves this share of `limit` free (of `burst` for `'token-bucket'`), rounded up to whole units. Defaults to no rules.
    */
   reserve: v.optional(reserve, []),
   /**
    * The response to requests that the policy refuses: `{ status, body, headers }`, or a function of the decision and the context of key
-   * functions that returns a `Response`. If several policies refuse a request, the one with the longest
-   * wait answers. Defaults to `refusal` of the configuration.
+   * functions. If several policies refuse, that with the longest wait answers. Defaults to `refusal` of the configuration.
    */
   refusal: v.optional(refusal as v.GenericSchema<RefusalInput<Context>, Refusal>),
   /** Codes of linter findings to ignore for this policy, one or a list (docs/reference/linter.md). Defaults to none. */

@@ -46,10 +46,7 @@ const bodyFields = () => ({
   json: v.optional(template<unknown>('a JSON value')),
   /** The plain text body. Defaults to none. */
   text: v.optional(text),
-  /**
-   * The HTML body, for clients that name HTML in `Accept`. Values of placeholders are escaped. Defaults to a page with a countdown, if no
-   * other body is set.
-   */
+  /** The HTML body, for clients that name HTML in `Accept`, with values escaped. Defaults to a page with a countdown, if no other is set. */
   html: v.optional(text),
 })
 
@@ -92,8 +89,8 @@ const fields = () => ({
 })
 
 /**
- * The response to a refused request, written by `refusals`. Its texts may contain placeholders such as `{{limit}}` and `{{retryAfter}}`.
- * A text with a placeholder that has no value, as in a refusal by `deny`, is not sent: the default is.
+ * The response to a refused request. Its texts may contain placeholders such as `{{limit}}` and `{{retryAfter}}`. A text with one that has no
+ * value, as in a refusal by `deny`, is not sent: the default is.
  */
 export interface RefusalOptions extends Input<ReturnType<typeof fields>>, Named {}
 

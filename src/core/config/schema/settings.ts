@@ -41,14 +41,13 @@ export const settingFields = () => ({
    */
   unconfigured: v.optional(oneOf('error', 'local'), 'error'),
   /**
-   * A part of every key in Redis: 1 to 32 lower-case letters, digits or `-`. Applications that use one database, such as staging and
-   * production, need different namespaces; otherwise their policies of the same name share counters. A change of the namespace resets
-   * all quotas. Defaults to none.
+   * A part of every key in Redis: 1 to 32 lower-case letters, digits or `-`. Applications on one database, such as staging and production, need
+   * different ones; otherwise their policies of the same name share counters. A change resets all quotas. Defaults to none.
    */
   namespace: v.optional(pattern('1 to 32 lower-case letters, digits and "-"', /^[a-z0-9-]{1,32}$/)),
   /**
-   * Features with parameters, such as `observe({ to: 'log' })` from `sluice/features`, each at most once (docs/reference/configuration.md). A
-   * feature without parameters is on: its field is enough. Defaults to none.
+   * Features with parameters, such as `observe({ to: 'log' })` from `sluice/features`, each at most once. A feature without parameters is on:
+   * its field is enough. Defaults to none.
    */
   use: v.optional(v.array(feature, 'a list of features'), []),
 })
