@@ -1,7 +1,7 @@
 /** Creates the limiter of a configuration as it is written. */
 import { type Lack, parseConfig } from './config/parse.ts'
 import type { ScriptPart } from './connection/upstash/part.ts'
-import { type Feature, featuresOf, type Limiter } from './feature.ts'
+import { type Feature, featuresOf } from './feature.ts'
 import { limiterOf } from './limiter.ts'
 
 export type { Limiter } from './feature.ts'
@@ -15,10 +15,7 @@ export interface Host {
 }
 
 /** @throws {ConfigError} if the configuration is invalid, or if a field needs another feature or another host */
-export function createLimiter(
-  options: object,
-  { byDefault = [], lua, lacks = [] }: Host = {},
-): Limiter {
+export function createLimiter(options: object, { byDefault = [], lua, lacks = [] }: Host = {}) {
   const parse = (options: object) => parseConfig(options, byDefault, lacks)
   const config = parse(options)
   return limiterOf(config, featuresOf(config, byDefault), lua, { options, parse })

@@ -17,11 +17,7 @@ import { problem } from './respond/response.ts'
  * Takes a request through view, match and decide. Returns a request at once if nothing had to be waited for.
  * @throws {ConfigError} if a policy needs the client address, and the configuration does not say where it comes from
  */
-export function checkRequest(
-  limiter: Limiter,
-  request: Request,
-  runtime: RuntimeContext,
-): Soon<CheckedRequest> {
+export function checkRequest(limiter: Limiter, request: Request, runtime: RuntimeContext) {
   const { stages } = limiter
   // workerd passes each Host on, and makes the URL of it. With `a#` or `a/b` a router finds another path in that URL than a URL parser.
   if (!HOST.test(request.headers.get('host') ?? 'a'))

@@ -1,8 +1,5 @@
 /** Reads a body of at most `maxBytes`. Cancels a longer body and returns `undefined`. Rejects if the body fails. */
-export async function readBytes(
-  body: ReadableStream<Uint8Array> | null,
-  maxBytes: number,
-): Promise<Uint8Array | undefined> {
+export async function readBytes(body: ReadableStream<Uint8Array> | null, maxBytes: number) {
   const chunks: Uint8Array[] = []
   let size = 0
   const reader = body?.getReader()

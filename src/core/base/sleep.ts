@@ -2,11 +2,7 @@
  * Waits, unless a signal aborts, or a promise resolves.
  * @returns false if it did
  */
-export function sleep(
-  ms: number,
-  signal: AbortSignal | undefined,
-  closed?: Promise<unknown>,
-): Promise<boolean> {
+export function sleep(ms: number, signal: AbortSignal | undefined, closed?: Promise<unknown>) {
   return new Promise((resolve) => {
     const aborted = () => {
       clearTimeout(timer)

@@ -135,10 +135,7 @@ export function connect(
   }
 
   /** Begins a call if lists have none to share; otherwise they join a batch, and get its results. With an open circuit they get errors. */
-  function beginOrJoin(
-    lists: StoreRequest[][],
-    options: StoreOptions,
-  ): BegunCall | Promise<StoreResult[]> {
+  function beginOrJoin(lists: StoreRequest[][], options: StoreOptions) {
     const { waitUntil, idempotency, now: time, deadlineMs = DEADLINE_MS, onCall } = options
     const now = clock()
     const isShared = batching && waitUntil !== undefined && !idempotency && time === undefined

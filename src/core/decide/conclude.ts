@@ -25,12 +25,7 @@ export function conclude(pending: Pending, reply: StoreReply): Outcome {
 }
 
 /** @param isEach true for all charges, false for those that depend on the response */
-function chargesOf(
-  limits: PolicyLimit[],
-  states: StoreState[],
-  decidedAt: number,
-  isEach = false,
-): Charges {
+function chargesOf(limits: PolicyLimit[], states: StoreState[], decidedAt: number, isEach = false) {
   const charges: Charges = new Map()
   for (const [index, limit] of limits.entries()) {
     if (!isEach && (limit.cost === 0 || !limit.policy.settles)) continue

@@ -30,11 +30,7 @@ export const missingParts = (config: Config, env: Bindings): MissingPart[] =>
   )
 
 /** The error of a database that is missing. Its messages name the variables. */
-export function notConfigured(
-  config: Config,
-  env: Bindings,
-  database: UpstashDatabase,
-): NotConfigured | undefined {
+export function notConfigured(config: Config, env: Bindings, database: UpstashDatabase) {
   const problems = problemsIn(config, env, database)
   const last = problems.at(-1)
   if (!last) return undefined

@@ -125,11 +125,7 @@ export async function decideEach(
 }
 
 /** Decides prepared questions independently, in one call to the store. */
-function decideList(
-  pending: Pending[],
-  parts: LimiterParts,
-  options: DecideOptions,
-): Promise<Outcome[]> {
+function decideList(pending: Pending[], parts: LimiterParts, options: DecideOptions) {
   if (pending.length === 0) return Promise.resolve([])
   const { waiting } = parts
   if (!waiting) return ask(pending, parts, options, [], ({ outcome }) => outcome)

@@ -76,12 +76,7 @@ export function createEngine(config: Config, log: Log, stages: EngineStages = {}
     if (code !== 'circuit-open') log('store-error', code, message) // `breaker-opened` is already logged
   }
 
-  function partsFor(
-    env: Bindings,
-    secret: string,
-    found: UpstashDatabase,
-    isLocal: boolean,
-  ): DeployedParts {
+  function partsFor(env: Bindings, secret: string, found: UpstashDatabase, isLocal: boolean) {
     const denialCache = config.denialCache
       ? needed(stages.createDenialCache, 'denialCache')()
       : undefined

@@ -38,12 +38,7 @@ export function limitsOf(
   return limits
 }
 
-function limitOf(
-  match: Match,
-  slot: string | undefined,
-  subject: string,
-  values?: string[],
-): PolicyLimit {
+function limitOf(match: Match, slot: string | undefined, subject: string, values?: string[]) {
   const { policy, partitionKey, distinct, cost, period, penalty = policy.penalty } = match
   const limit: PolicyLimit = { policy, partitionKey, cost, terms: policy, subject }
   if (match.floor) limit.floor = match.floor

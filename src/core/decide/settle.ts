@@ -19,10 +19,7 @@ export interface Charge {
 }
 
 /** The charge of a limit by its state in a reply. `undefined` if nothing was charged. */
-export function chargeOf(
-  { allowed, fallback, decidedAt: own }: StoreState,
-  decidedAt: number,
-): Charge | undefined {
+export function chargeOf({ allowed, fallback, decidedAt: own }: StoreState, decidedAt: number) {
   if (!fallback) return allowed ? { decidedAt: own ?? decidedAt } : undefined
   const mayBeCharged = (fallback.localAt ?? fallback.late) !== undefined
   return mayBeCharged ? { decidedAt, fallback } : undefined
@@ -98,11 +95,7 @@ export const givenBack = (requests: StoreRequest[]): Limit[] =>
 const GIVE_BACK: StoreRequest['mode'][] = ['override', 'refund', 'reset', 'restore', 'unban']
 
 /** The refunds and debts after a response: one request for each limit, so that they do not depend on each other. */
-export function correctionsOf(
-  charges: Charges,
-  response: ResponseHead | undefined,
-  kept?: Kept,
-): Correction[] {
+export function correctionsOf(charges: Charges, response: ResponseHead | undefined, kept?: Kept) {
   const requests: Correction[] = []
   for (const [limit, charge] of charges) {
     const cost = limit.cost - unitsKept(limit, response, kept?.get(limit))

@@ -98,10 +98,7 @@ export function withFallback(
   }
 
   /** `deny` refuses the request; otherwise the local store decides the limits with `local`. Shadow policies are ignored. */
-  async function answerOne(
-    { mode, limits }: StoreRequest,
-    error: StoreError,
-  ): Promise<StoreState[]> {
+  async function answerOne({ mode, limits }: StoreRequest, error: StoreError) {
     const by = limits.map(({ terms: { mode, onStoreError = 'allow' } }): Fallback => {
       if (mode !== 'enforce') return 'allow'
       return isLocal ? 'local' : onStoreError

@@ -1,5 +1,4 @@
 import { systemClock } from '../base/clock.ts'
-import type { Lacking } from '../base/decision.ts'
 import type { Log } from '../base/log.ts'
 import { needed } from '../base/needed.ts'
 import { canonical, type Part } from '../base/part.ts'
@@ -251,10 +250,7 @@ export function withValues(match: Match, same: Match[]): Match {
 }
 
 /** The missing part because of which the policy does not count the request; `undefined` if it counts the request. */
-function lackingOf(
-  partitionKey: Part[],
-  onMissingKey: Policy['onMissingKey'],
-): Lacking | undefined {
+function lackingOf(partitionKey: Part[], onMissingKey: Policy['onMissingKey']) {
   const lacking = partitionKey.filter(([, value]) => value === undefined)
   const [label, , fault = 'missing'] = lacking[0]!
   // The origin may accept a credential that Sluice cannot use, so 'skip' must not exempt it from the policy.

@@ -6,10 +6,7 @@ const BLANK = /[\s\p{Cc}]/u
 export const isBlank = (character: string): boolean => BLANK.test(character)
 
 /** Removes characters from both ends, in linear time. A regular expression that is anchored at the end would take quadratic time. */
-export function strip(
-  text: string,
-  isDropped: (character: string, isBefore: boolean) => boolean,
-): string {
+export function strip(text: string, isDropped: (character: string, isBefore: boolean) => boolean) {
   let start = 0
   let end = text.length
   while (start < end && isDropped(text[start]!, true)) start += 1

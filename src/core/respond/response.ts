@@ -28,10 +28,7 @@ export const withFields = (
 ): Response => withCors(withDecisionFields(response, decision, config), config, page)
 
 /** The fields of a decision, for a response that has none yet. */
-export function decisionFields(
-  decision: Decision,
-  { headers: sets }: Pick<Config, 'headers'>,
-): Record<string, string> {
+export function decisionFields(decision: Decision, { headers: sets }: Pick<Config, 'headers'>) {
   const fields: Record<string, string> = {}
   for (const set of sets) {
     for (const [name, value] of setOf(set).valuesFor(decision)?.fields ?? []) fields[name] = value

@@ -101,11 +101,7 @@ type OwnedValues = Record<string, unknown>
  * and is `null` in the configuration.
  * @returns the fields of the configuration
  */
-function parseOwned(
-  config: OwnedValues,
-  features: readonly FeatureFields[],
-  problem: AddProblem,
-): OwnedValues {
+function parseOwned(config: OwnedValues, features: readonly FeatureFields[], problem: AddProblem) {
   const found: OwnedValues = {}
   for (const { fields, settings } of features) {
     if (settings) Object.assign(found, parseFields(config, settings(config), [], problem, null))

@@ -24,12 +24,7 @@ export type Form = 'one' | 'many'
  * the cost, with `sendsCosts`, and the option, if it is not fixed.
  * @param sendsCosts false if each limit costs one unit
  */
-export function compile(
-  lua: LuaParts,
-  limits: CompiledLimit[],
-  form: Form,
-  sendsCosts: boolean,
-): string {
+export function compile(lua: LuaParts, limits: CompiledLimit[], form: Form, sendsCosts: boolean) {
   const width = limits.reduce(
     (sum, { option }) => sum + (sendsCosts ? 1 : 0) + (option === undefined ? 1 : 0),
     0,

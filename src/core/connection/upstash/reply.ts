@@ -35,12 +35,7 @@ export function decode(
 const TIME = /^(\d{1,16})(?::\d+)?$/
 
 /** Decodes the reply to one request: the limits of operators, the places in lines, a part for each limit, the rest of each ban. Each part ends with `;`. */
-function requestStates(
-  text: string,
-  request: StoreRequest,
-  now: number,
-  codec: Codec,
-): QuotaState[] | undefined {
+function requestStates(text: string, request: StoreRequest, now: number, codec: Codec) {
   const parts = text.split(';')
   const { limits } = request
   const states: QuotaState[] = []

@@ -78,11 +78,7 @@ export function createUpstashStore({
   const codec: Codec = Object.assign({}, ...lua)
   const send = senderOf(database)
   const compiledCall = compiledCalls()
-  function callFor(
-    { requests, idempotency }: Pack,
-    now: number | undefined,
-    isDeclined: boolean,
-  ): StoreCommand | StoreError {
+  function callFor({ requests, idempotency }: Pack, now: number | undefined, isDeclined: boolean) {
     try {
       const isGeneral = isDeclined || idempotency
       const compiled = isGeneral ? undefined : compiledCall(requests, now, namespace)
