@@ -18,4 +18,5 @@ export {
   createSluice,
   type Sluice,
 } from './hosts/app/sluice.ts'
-export { createGateway, type GatewayBindings, type GatewayOptions } from './hosts/worker/gateway.ts'
+export type { GatewayOptions } from './hosts/worker/answering.ts'
+export { createGateway, type GatewayBindings } from './hosts/worker/gateway.ts'

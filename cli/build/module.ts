@@ -133,6 +133,9 @@ export function moduleOf({
   needed = neededBy(config),
 }: Source): string {
   const { text, usesOptions } = expressionOf(config, options)
+  // Functions get the context of Hono, apart from those of the store.
+  const { usesOptions: hasFunctions } = expressionOf({ ...config, store: undefined }, options)
+  const gateway = hasFunctions ? 'createGateway' : 'createWorker as createGateway'
   const isLive = config.live !== undefined
   const readsOptions = usesOptions || isLive
   const imported = [
@@ -149,7 +152,7 @@ export function moduleOf({
 // @ts-nocheck
 import { ${imported.join(', ')} } from '${entry}'
 ${readsOptions ? `import options from ${quoted(from)}\n` : ''}
-export { ${fits ? 'createGateway, createSluice, rateLimiter' : 'limits'} } from '${entry}'
+export { ${fits ? `${gateway}, createSluice, rateLimiter` : 'limits'} } from '${entry}'
 
 export default built({
   ${

@@ -9,11 +9,8 @@ import { limiterOf } from '../core/limiter.ts'
 import { verify } from '../features/verify/index.ts'
 import { type AppMiddleware, middlewareOf } from '../hosts/app/middleware.ts'
 import { type Sluice, withDoor } from '../hosts/app/sluice.ts'
-import {
-  type GatewayOptions,
-  gatewayOf,
-  type createGateway as unbuiltGateway,
-} from '../hosts/worker/gateway.ts'
+import { type GatewayOptions, type GatewayWorker, workerOf } from '../hosts/worker/answering.ts'
+import { gatewayOf, type createGateway as unbuiltGateway } from '../hosts/worker/gateway.ts'
 import { type Compared, comparing, namedFeatures } from './compared.ts'
 
 /** @internal */
@@ -87,11 +84,17 @@ export const rateLimiter: AppMiddleware<Built> = (config) => middlewareOf(limite
 /** `createSluice` of `sluice`, for a built configuration. */
 export const createSluice = (config: Built): Sluice => withDoor(limiterFor(ofApp(config)))
 
+const ofGateway = (made: Built) => {
+  const verifies = made.config.use.some(({ name }) => name === 'verify')
+  return limiterFor(made, { lua: apiLua, more: verifies ? [] : [verify()] })
+}
+
 /** `createGateway` of `sluice`, for a built configuration. */
 export const createGateway = (
   config: Built,
   options: GatewayOptions = {},
-): ReturnType<typeof unbuiltGateway> => {
-  const verifies = config.config.use.some(({ name }) => name === 'verify')
-  return gatewayOf(limiterFor(config, { lua: apiLua, more: verifies ? [] : [verify()] }), options)
-}
+): ReturnType<typeof unbuiltGateway> => gatewayOf(ofGateway(config), options)
+
+/** The same without Hono. The module of a configuration without functions exports it as `createGateway`. */
+export const createWorker = (config: Built, options: GatewayOptions = {}): GatewayWorker =>
+  workerOf(ofGateway(config), options)

@@ -30,11 +30,20 @@ import {
 import * as parts from '../../src/features/parts.ts'
 import { turns } from '../../src/features/turns/index.ts'
 import { fingerprints } from '../../src/features/verify/fingerprint.ts'
+import { upstash } from '../../src/stores/upstash.ts'
 import { type Drawn, drawConfig } from '../../tools/differential/configs.ts'
 import { drawFrom } from '../../tools/differential/draw.ts'
 
-const { built, Calendar, compared, createGateway, createSluice, fingerprintOf, limiterFor } =
-  exported
+const {
+  built,
+  Calendar,
+  compared,
+  createGateway,
+  createSluice,
+  createWorker,
+  fingerprintOf,
+  limiterFor,
+} = exported
 
 const parse = (options: ConfigOptions) => parseConfig(options, defaultFields)
 
@@ -324,13 +333,66 @@ describe('A field brings its feature, and no other module of a feature:', () => 
     expect(parts(policy({}))).toEqual([])
     expect(parts(policy({ overrides: true }))).toEqual(['keyLimits'])
     expect(parts(listed)).toEqual(['banList'])
-    const others = /^src\/features\/(?!verify|endpoints)|valibot/
+    const others = /^src\/features\/(?!verify|endpoints)|valibot|hono\/dist/
     const filesOf = async (options: ConfigOptions) =>
       (await filesIn(options, 'createGateway')).filter((file) => others.test(file))
     expect(await filesOf(policy({}))).toEqual([])
     expect(await filesOf(policy({ overrides: true }))).toContain(
       'src/features/overrides/endpoints.ts',
     )
+  })
+
+  test('A gateway has Hono if a function gets its context. The store gets none.', async () => {
+    const hono = async (options: ConfigOptions) =>
+      (await filesIn(options, 'createGateway')).some((file) => file.includes('hono/dist'))
+    expect(await hono({ ...policy({}), store: upstash(() => ({}) as never) })).toBe(false)
+    expect(await hono(policy({ key: () => 'a' }))).toBe(true)
+    expect(await hono({ ...policy({}), use: [observe({ onDecision: () => {} })] })).toBe(true)
+  })
+
+  test('A gateway without Hono answers as the one with it.', async () => {
+    const origin = vi.fn(async (request: Request) => new Response(`from ${request.url}`))
+    vi.stubGlobal('fetch', origin)
+    const config = parse({
+      ...policy({ key: 'header:x-user' }),
+      unconfigured: 'local',
+      origin: 'https://origin.example',
+      cors: { origins: ['https://page.example'] },
+    })
+    const made = built({ config, features: featuresFor(config), fits: [] })
+    const env = { SLUICE_API_TOKEN: 'a-token-of-at-least-16' }
+    const headers = {
+      Authorization: `Bearer ${env.SLUICE_API_TOKEN}`,
+      Origin: 'https://page.example',
+    }
+    const body = JSON.stringify({ request: { url: 'https://a.example/', ip: '192.0.2.1' } })
+    const sent: [path: string, init?: RequestInit, env?: object][] = [
+      ['/a?b=c'],
+      ['/a', { method: 'HEAD' }],
+      ['/_sluice'],
+      ['/_sluicex'],
+      ['/_SLUICE/health'],
+      ['/%5fsluice/health'],
+      ['/_sluice/health', { method: 'HEAD' }],
+      ['/_sluice/v1/policies'],
+      ['/_sluice/v1/policies', { headers }],
+      ['/_sluice/v1/decide', { method: 'POST', headers, body }],
+      ['/', {}, { ORIGIN: 'nowhere' }],
+      ['/', { headers: { 'cdn-loop': 'sluice, sluice, sluice' } }],
+    ]
+    for (const [path, init, more] of sent) {
+      const answers = [createGateway(made), createWorker(made)].map(async ({ fetch }) => {
+        const request = new Request(`https://www.example.com${path}`, init)
+        const context = { waitUntil() {}, passThroughOnException() {}, props: {} }
+        const response = await fetch(request, { ...env, ...more }, context)
+        const text = (await response.text()).replace(/"decidedAt":\d+/, '')
+        return { status: response.status, headers: [...response.headers], text }
+      })
+      const [withHono, without] = await Promise.all(answers)
+      expect(without, path).toEqual(withHono)
+    }
+    vi.unstubAllGlobals()
+    expect(origin).toHaveBeenCalled()
   })
 
   test('A gateway without an endpoint that its policies need is an error that names the command.', () => {
@@ -387,6 +449,7 @@ test('A configuration without functions needs no file besides its module.', () =
   const text = moduleOf({ config: parse(options), options, from: './sluice.config.ts', fits: [] })
   expect(text).not.toContain('import options')
   expect(text).toContain("import { built, compared, denialCache, local } from 'sluice/built'")
+  expect(text).toContain('export { createWorker as createGateway, createSluice, rateLimiter }')
 })
 
 test('A feature with a maker needs no file besides the module, unless it has a function.', () => {
@@ -406,6 +469,7 @@ test('A feature with a maker needs no file besides the module, unless it has a f
   const calls = written({ onDecision: () => {} })
   expect(calls).toContain('"onDecision": options["use"][0]["built"]["settings"]["onDecision"]')
   expect(calls).toContain("import options from './sluice.config.ts'")
+  expect(calls).toContain('export { createGateway, createSluice, rateLimiter }')
 })
 
 test('The path of the configuration may have any character.', () => {

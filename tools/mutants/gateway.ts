@@ -2,7 +2,7 @@ import { type Mutant, mutantsOf } from './mutant.ts'
 
 const folder = 'test/unit/hosts'
 const proxy = mutantsOf('src/hosts/worker/proxy.ts', folder)
-const gateway = mutantsOf('src/hosts/worker/gateway.ts', folder)
+const gateway = mutantsOf('src/hosts/worker/answering.ts', folder)
 const middleware = mutantsOf('src/hosts/app/middleware.ts', folder)
 const decidedRequest = mutantsOf('src/core/decided-request.ts', folder)
 const health = mutantsOf('src/api/health.ts', folder)
@@ -61,8 +61,8 @@ export const gatewayMutants: Mutant[] = [
   ),
   gateway(
     'A request with an invalid host is an internal error',
-    'if (URL.canParse(request.url)) throw error',
-    'throw error',
+    "if (path === '') return badHost()",
+    '',
     'origin',
   ),
   proxy('A loop is detected one pass too late', '>= MAX_PASSES', '> MAX_PASSES', 'origin'),
@@ -100,7 +100,7 @@ export const gatewayMutants: Mutant[] = [
   ),
   gateway(
     'A Worker without an origin is healthy',
-    "origin === undefined && isOpen('api', env ?? {})",
+    "origin === undefined && isOpen('api', env)",
     'origin === undefined',
     'health',
   ),
@@ -112,7 +112,7 @@ export const gatewayMutants: Mutant[] = [
   ),
   gateway(
     'Pages cannot read the problem of a failed origin',
-    'originTimeoutMs, (answer) => withOwnCors(c, answer)',
+    'originTimeoutMs, finishProblem',
     'originTimeoutMs, (answer) => answer',
     'headers',
   ),

@@ -12,8 +12,8 @@ export interface SizeLimit {
   maxKiB: number
 }
 
-/** With the client `@upstash/redis`, 17 KiB of it, and Hono, 6 KiB. */
-export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 76.4 }
+/** With the client `@upstash/redis`, 17 KiB of it. */
+export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 70.6 }
 
 // Each host has all features without parameters (src/features/defaults.ts). Without a build step no bundler can leave out those that a
 // configuration does not use.
@@ -43,7 +43,13 @@ export const entryLimits: SizeLimit[] = [
     name: 'createGateway of sluice/built',
     file: 'built.js',
     exports: 'createGateway, built, denialCache, local',
-    maxKiB: 47.3,
+    maxKiB: 47,
+  },
+  {
+    name: 'createWorker of sluice/built',
+    file: 'built.js',
+    exports: 'createWorker, built, denialCache, local, conditions, observing',
+    maxKiB: 54.6,
   },
   {
     name: 'sluice/built/node',

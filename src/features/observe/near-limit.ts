@@ -37,11 +37,6 @@ export interface NearLimitNotice {
   resetAt: number
 }
 
-export interface NearLimitOptions extends SenderOptions {
-  /** Percentages of the quota, above 0 and at most 100. */
-  thresholds: readonly number[]
-}
-
 /** The decision of a notice. Its subject and its share are those of the limit. */
 type NearLimitEvent = Pick<DecisionSummary, 'time' | 'decidedBy'> & {
   [K in 'subject' | 'remainingShare' | 'plan']?: DecisionSummary[K] | undefined
@@ -60,7 +55,11 @@ interface NearLimitContext {
 
 export type NearLimit = ReturnType<typeof createNearLimit>
 
-export function createNearLimit({ thresholds, ...options }: NearLimitOptions) {
+/** @param options with percentages of the quota, above 0 and at most 100 */
+export function createNearLimit({
+  thresholds,
+  ...options
+}: SenderOptions & { thresholds: readonly number[] }) {
   const { clock = systemClock } = options
   const sender = createSender(options)
   const ascending = [...new Set(thresholds)].sort((one, other) => one - other)

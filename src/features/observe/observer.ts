@@ -44,7 +44,7 @@ export function createObserver(
   log: Log,
   clock: () => number = systemClock,
 ): Observer & { statsOf(database: Pick<Database, 'health'>): Stats } {
-  const trace = to.includes('trace') && destinations.trace!
+  const trace = to.includes('trace') ? destinations.trace! : undefined
   const sinks = to
     .filter((one) => one !== 'trace')
     .map((destination) => {
@@ -63,7 +63,7 @@ export function createObserver(
     const now = clock()
     const { summary, match } = summaryOf(fact, now)
     const { outcome, policy = '' } = summary
-    const traceId = trace && trace(fact, summary)
+    const traceId = trace?.(fact, summary)
     counters.decided(summary, now)
     if (!decision.allowed && BY_CLIENT.includes(outcome)) {
       const count = (subject: string | undefined) => {
@@ -113,17 +113,15 @@ export function createObserver(
       const remainingShare = shareOf(limit, match)
       if (!match || !nearLimit.isNear(remainingShare, env)) continue
       const { planName: plan, algorithm } = match.policy
-      const key = match.partitionKey.filter(
+      const parts = match.partitionKey.filter(
         ([part, value]) => value !== undefined && (subjects === 'plain' || part === 'api-key'),
       )
+      const key = parts[0] && Object.fromEntries(parts)
       withSubject(match, fact, (subject) => {
-        const parts = key[0] && Object.fromEntries(key)
+        const event = { time, decidedBy, remainingShare, subject, plan, key }
         const isFixedWindow = algorithm === 'fixed-window'
-        after = nearLimit.decided(
-          { time, decidedBy, remainingShare, subject, plan, key: parts },
-          limit,
-          { env, waitUntil, after, decidedAt: decision.decidedAt, isFixedWindow },
-        )
+        const context = { env, waitUntil, after, decidedAt: decision.decidedAt, isFixedWindow }
+        after = nearLimit.decided(event, limit, context)
       })
     }
   }

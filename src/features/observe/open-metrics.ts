@@ -29,55 +29,35 @@ const suffixes = { counter: '_total', gauge: '', histogram: '' }
 /** Writes the counts in the format OpenMetrics 1.0 (https://prometheus.io/docs/specs/om/open_metrics_spec/). */
 export function toOpenMetrics({ total, circuit, answeredAt, fallbacks, dropped }: Stats): string {
   const families = [
-    family(
-      'gauge',
-      'sluice_observed_since_timestamp_seconds',
-      'The time at which the counters were 0.',
-      [[{}, total.from / 1000]],
-      'seconds',
-    ),
+    family('gauge', 'observed_since_timestamp_seconds', 'The time at which the counters were 0.', [
+      [{}, total.from / 1000],
+    ]),
     ...pointsOf(total).map(([name, points]) =>
-      family('counter', `sluice_${name.replace('.', '_')}`, counters[name][1], points),
+      family('counter', name.replace('.', '_'), counters[name][1], points),
     ),
-    family('counter', 'sluice_fallbacks', 'Decisions by onStoreError.', [[{}, fallbacks]]),
-    family(
-      'histogram',
-      'sluice_store_call_duration_seconds',
-      'The duration of calls to the store.',
-      buckets(total.store.latency),
-      'seconds',
-    ),
-    family('gauge', 'sluice_circuit_open', '1 while the circuit breaker is open, otherwise 0.', [
+    family('counter', 'fallbacks', 'Decisions by onStoreError.', [[{}, fallbacks]]),
+    family('histogram', 'store_call_duration_seconds', 'The duration of calls to the store.', [
+      ...buckets(total.store.latency),
+    ]),
+    family('gauge', 'circuit_open', '1 while the circuit breaker is open, otherwise 0.', [
       [{}, circuit === 'open' ? 1 : 0],
     ]),
-    family(
-      'gauge',
-      'sluice_store_answered_timestamp_seconds',
-      'The time of the latest answer in time.',
-      answeredAt === undefined ? [] : [[{}, answeredAt / 1000]],
-      'seconds',
-    ),
-    family(
-      'counter',
-      'sluice_dropped_reports',
-      'Reports that a sink lost.',
-      Object.entries(dropped).map(([sink, count]) => [{ sink }, count]),
-    ),
+    family('gauge', 'store_answered_timestamp_seconds', 'The time of the latest answer in time.', [
+      ...(answeredAt === undefined ? [] : [[{}, answeredAt / 1000] as Sample]),
+    ]),
+    family('counter', 'dropped_reports', 'Reports that a sink lost.', [
+      ...Object.entries(dropped).map(([sink, count]): Sample => [{ sink }, count]),
+    ]),
   ]
   return `${families.flat().join('\n')}\n# EOF\n`
 }
 
 /** The lines of a metric. Its name ends with its unit. */
-function family(
-  type: keyof typeof suffixes,
-  name: string,
-  help: string,
-  samples: Sample[],
-  unit?: 'seconds',
-): string[] {
+function family(type: keyof typeof suffixes, own: string, help: string, samples: Sample[]) {
+  const name = `sluice_${own}`
   return [
     `# TYPE ${name} ${type}`,
-    ...(unit ? [`# UNIT ${name} ${unit}`] : []),
+    ...(name.endsWith('_seconds') ? [`# UNIT ${name} seconds`] : []),
     `# HELP ${name} ${help}`,
     ...samples.map(
       ([labels, value, suffix = suffixes[type]]) => `${name}${suffix}${labelled(labels)} ${value}`,

@@ -1,12 +1,12 @@
 /** The whole Worker in front of an origin. */
-import { built, createGateway, denialCache, shield } from '../../../../src/built/built.ts'
+import { built, createWorker, denialCache, shield } from '../../../../src/built/built.ts'
 import type { WorkerEnv } from '../variants.ts'
 
-let gateway: ReturnType<typeof createGateway> | undefined
+let gateway: ReturnType<typeof createWorker> | undefined
 
 export default {
   fetch(request: Request, env: WorkerEnv, context: never) {
-    gateway ??= createGateway(
+    gateway ??= createWorker(
       built({ config: JSON.parse(env.settings), features: [denialCache, shield], fits: [] }),
     )
     return gateway.fetch(request, env, context)
