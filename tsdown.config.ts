@@ -37,7 +37,7 @@ const nodeEntries = {
 /** The files with the code of features and of parts of the core. A bundler drops whole files, so each has one of its own, apart from its schemas. */
 const features = Object.fromEntries(
   globSync(
-    'src/{core/parts/*,features/{*/{index,stages},observe/{analytics,near-limit,otlp,trace}}}.ts',
+    'src/{core/parts/*,features/{*/{index,stages},observe/{analytics,near-limit,otlp,reports,trace}}}.ts',
   ).map((file) => {
     const [, , folder, name] = file.split(/[/.]/)
     return [name === 'index' ? folder! : `${folder}-${name}`, file]

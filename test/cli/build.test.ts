@@ -315,14 +315,16 @@ describe('A field brings its feature, and no other module of a feature:', () => 
 
   test.each<[of: ObserveOptions, destinations: string[]]>([
     [{}, []],
-    [{ to: 'log' }, []],
-    [{ to: 'analytics:DATA' }, ['analytics']],
-    [{ to: ['log', 'otlp:https://collector.example/metrics'] }, ['otlp']],
+    [{ to: 'log' }, ['reports']],
+    [{ to: 'analytics:DATA' }, ['analytics', 'reports']],
+    [{ to: ['log', 'otlp:https://collector.example/metrics'] }, ['otlp', 'reports']],
     [{ to: 'trace', webhook: { url: 'https://hooks.example/limits' } }, ['near-limit', 'trace']],
   ])('observe(%j) brings its destinations, and no schema.', async (of, destinations) => {
     const files = await filesIn({ ...policy({}), use: [observe(of)] })
     expect(partsIn(files)).toEqual(['observe'])
-    const found = files.filter((file) => /valibot|\/(analytics|near-limit|otlp|trace)\./.test(file))
+    const found = files.filter((file) =>
+      /valibot|\/(analytics|near-limit|otlp|reports|trace)\./.test(file),
+    )
     expect(found.sort()).toEqual(destinations.map((name) => `src/features/observe/${name}.ts`))
   })
 
@@ -462,9 +464,9 @@ test('A feature with a maker needs no file besides the module, unless it has a f
   }
   const plain = written({ to: ['log', 'trace'] })
   expect(plain).not.toContain('import options')
-  expect(plain).toContain('{ built, compared, denialCache, local, observing, trace }')
+  expect(plain).toContain('{ built, compared, denialCache, local, observing, log, trace, reports }')
   expect(plain).toContain(
-    'observing({ "subjects": "hashed", "to": ["log", "trace"], "every": 10000 }, { trace })',
+    'observing({ "subjects": "hashed", "to": ["log", "trace"], "every": 10000 }, { log, trace, reports })',
   )
   const calls = written({ onDecision: () => {} })
   expect(calls).toContain('"onDecision": options["use"][0]["built"]["settings"]["onDecision"]')

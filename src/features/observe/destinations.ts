@@ -7,6 +7,7 @@ import type { ObserveSettings } from './options.ts'
 export { analyticsSink as analytics } from './analytics.ts'
 export { createNearLimit as webhook } from './near-limit.ts'
 export { otlpSink as otlp } from './otlp.ts'
+export { createReports as reports, logSink as log } from './reports.ts'
 export { mark as trace } from './trace.ts'
 
 /** @param destinations at least those of the settings */

@@ -19,9 +19,10 @@ export type { Counts, Dropped, Histogram, Offender, Series, Stats, StoreUsage } 
 export function observe(options: ObserveOptions = {}): Feature {
   const settings = parseOptions(options)
   const kinds = settings.to.map((destination) => destination.split(':')[0]!)
-  const parts = [...new Set(settings.webhook ? [...kinds, 'webhook'] : kinds)]
+  if (kinds.some((kind) => kind !== 'trace')) kinds.push('reports')
+  if (settings.webhook) kinds.push('webhook')
   return {
     ...all.observing(settings, all),
-    built: { maker: 'observing', settings, parts: parts.filter((name) => name in all) },
+    built: { maker: 'observing', settings, parts: [...new Set(kinds)] },
   }
 }

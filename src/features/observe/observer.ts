@@ -13,26 +13,17 @@ import { beginCall, createMeter, isForRequests } from './measure.ts'
 import type { createNearLimit, NearLimit } from './near-limit.ts'
 import type { ObserveSettings } from './options.ts'
 import { fallbacksIn, lastMinuteOf, type Sink, type Stats } from './report.ts'
-import { createReports } from './reports.ts'
+import type { createReports } from './reports.ts'
 import type { mark } from './trace.ts'
 
 const BY_CLIENT: DecisionOutcome[] = ['limited', 'banned', 'shielded']
 
-/** The log has the clients with the most refusals only, because it bounds the length of lines. */
-const MAX_LOGGED = 10
-
-const logSink: Sink = {
-  name: 'log',
-  send({ offenders, ...counts }) {
-    const top = offenders.slice(0, MAX_LOGGED)
-    console.log(JSON.stringify({ event: 'decisions', ...counts, offenders: top }))
-  },
-}
-
-/** What the kinds of destinations do, apart from the log. */
+/** What the kinds of destinations do. `reports` sends to all that are sinks. */
 export interface Destinations {
   analytics?: (binding: string) => Sink
+  log?: () => Sink
   otlp?: (url: string) => Sink
+  reports?: typeof createReports
   trace?: typeof mark
   webhook?: typeof createNearLimit
 }
@@ -49,10 +40,13 @@ export function createObserver(
     .filter((one) => one !== 'trace')
     .map((destination) => {
       const [kind, target = ''] = destination.split(/:(.*)/)
-      return kind === 'log' ? logSink : destinations[kind as 'analytics' | 'otlp']!(target)
+      return destinations[kind as 'analytics' | 'log' | 'otlp']!(target)
     })
   const counters = createCounters(sinks.length > 0)
-  const reports = createReports({ sinks, everyMs: every, take: counters.take, log })
+  const reports =
+    sinks.length > 0
+      ? destinations.reports!({ sinks, everyMs: every, take: counters.take, log })
+      : undefined
   const nearLimit = webhook && destinations.webhook!({ ...webhook, log, clock })
 
   const failed = (error: unknown) =>
@@ -90,7 +84,7 @@ export function createObserver(
       })
     }
     if (nearLimit && !fact.verified) notify(nearLimit, fact, summary)
-    reports.send(now, env, waitUntil)
+    reports?.send(now, env, waitUntil)
   }
 
   /** Continues with the label of a client: at once if it is known. */
@@ -146,7 +140,7 @@ export function createObserver(
       ...state,
       lastMinute: lastMinuteOf({ now, slots }),
       fallbacks: fallbacksIn(total.series),
-      dropped: { ...reports.dropped(), ...(nearLimit && { webhook: nearLimit.dropped() }) },
+      dropped: { ...reports?.dropped(), ...(nearLimit && { webhook: nearLimit.dropped() }) },
     }
   }
 

@@ -8,6 +8,17 @@ import type { Counts, Dropped, Sink } from './report.ts'
 /** How long a sink may take, ms. */
 const DEADLINE_MS = 5_000
 
+/** The log has the clients with the most refusals only, because it bounds the length of lines. */
+const MAX_LOGGED = 10
+
+export const logSink = (): Sink => ({
+  name: 'log',
+  send({ offenders, ...counts }) {
+    const top = offenders.slice(0, MAX_LOGGED)
+    console.log(JSON.stringify({ event: 'decisions', ...counts, offenders: top }))
+  },
+})
+
 interface ReportsParts {
   sinks: Sink[]
   everyMs: number
@@ -57,7 +68,7 @@ export function createReports({ sinks, everyMs, take, log }: ReportsParts) {
       waitUntil: (promise: Promise<unknown>) => void,
     ): void {
       last ??= now
-      if (places.length === 0 || isWithin(now, last, last + everyMs)) return
+      if (isWithin(now, last, last + everyMs)) return
       last = now
       const counts = take(now)
       for (const place of places) {

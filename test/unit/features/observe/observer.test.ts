@@ -1,6 +1,7 @@
 import { describe, expect, test, vi } from 'vitest'
 import type { Decision } from '../../../../src/core/base/decision.ts'
 import type { DecisionFact } from '../../../../src/core/decide/observer.ts'
+import * as destinations from '../../../../src/features/observe/destinations.ts'
 import type { DecisionEvent } from '../../../../src/features/observe/event.ts'
 import { createObserver } from '../../../../src/features/observe/observer.ts'
 import { type ObserveOptions, parseOptions } from '../../../../src/features/observe/options.ts'
@@ -217,7 +218,7 @@ describe('onDecision', () => {
     const written = vi.spyOn(console, 'log').mockReturnValue()
     let now = NOW
     const options = parseOptions({ onDecision: throws, to: 'log', every: '10s' })
-    const observer = createObserver(options, {}, vi.fn(), () => now)
+    const observer = createObserver(options, destinations, vi.fn(), () => now)
     const waiting: Promise<unknown>[] = []
     for (let n = 0; n < 2; n++) {
       observer.decided(factOf({ waitUntil: (one) => void waiting.push(one) }))
