@@ -6,7 +6,6 @@ const refusesUnreadable = ({ key, distinct, onMissingKey }: Policy) =>
   onMissingKey === 'refuse' &&
   [...key, ...(distinct ? [distinct] : [])].some(({ source }) => source === 'body')
 
-/** Finds a policy that a client can evade with a body that cannot be read, such as a batch of thousands of calls. */
 export const unreadableBody: PolicyRule = (policy, at) => {
   const { name, usesBody, cost, mode } = policy
   if (!usesBody || cost.max !== undefined || refusesUnreadable(policy) || mode === 'shadow')
@@ -30,7 +29,6 @@ export const neverABody: PolicyRule = ({ name, usesBody, match, cost }, at) => {
   }
 }
 
-/** Finds policies that use the body without an origin, because a gateway then only serves the decision API. */
 export const bodyWithoutOrigin: ConfigRule = ({ config }) =>
   config.policies.flatMap(({ name, usesBody, accept }, index) => {
     if (!usesBody || accept.includes('body-without-origin')) return []

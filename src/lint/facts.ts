@@ -27,7 +27,6 @@ export interface Listed extends ListEntry {
 
 export type ListRule = (entry: Listed) => Found | Found[]
 
-/** Finds one kind of mistake in the rest of the configuration. */
 export type ConfigRule = (facts: Facts) => Found | Found[]
 
 export const listed = ({ config, written }: Facts): Listed[] =>

@@ -29,7 +29,6 @@ import {
   takesAll,
 } from './trust.ts'
 
-/** Rules by the code of their findings. */
 type RulesByCode<Rule> = Partial<Record<FindingCode, Rule>>
 
 const policyRules: RulesByCode<PolicyRule> = {
@@ -142,7 +141,6 @@ function findingsOf(
   }
 }
 
-/** A configuration, or nothing if it has an error. */
 function parsed(options: unknown): Config[] {
   try {
     return [asInGateway(options)]

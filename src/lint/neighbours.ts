@@ -85,7 +85,6 @@ const ALGORITHMS: Record<string, string> = {
   inflight: 'concurrency',
 }
 
-/** The hint for an algorithm of another name. Empty without one. */
 export function algorithmHint(text: string): string {
   const name = text.toLowerCase().replace(/[^a-z]/g, '')
   return Object.hasOwn(ALGORITHMS, name) ? `Write '${ALGORITHMS[name]}'.` : ''
@@ -110,7 +109,6 @@ export function durationHint(text: string): string {
   return `Write '${count}${unit}'${calendar ? `, or '${name}' for calendar ${name}s with algorithm: 'fixed-window'` : ''}.`
 }
 
-/** The hint for a set of headers of another name. Empty without one. */
 export function headerSetHint(text: string): string {
   if (/^draft-?(8|9|10)$/i.test(text) || /^draft-ietf/i.test(text)) {
     return `Write 'draft-11': it has the fields RateLimit and RateLimit-Policy in the same syntax.`

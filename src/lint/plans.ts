@@ -22,7 +22,6 @@ export const unknownPlans: ConfigRule = ({ config, written }) =>
     })
   })
 
-/** Finds a plan that is read from a digest, such as that of an API key, without a table that names the plans. */
 export const digestAsPlan: PolicyRule = ({ name, plan }, at) => {
   if (!plan || plan.table !== undefined) return []
   const { source } = plan.key

@@ -3,7 +3,6 @@ import { floorUnits } from '../core/base/units.ts'
 import { covers } from './covers.ts'
 import { type PolicyRule, smallestCapacity } from './facts.ts'
 
-/** Finds a reserve that leaves too few units for the cheapest request. */
 export const reserveTakesAll: PolicyRule = (policy, at) => {
   const { name, algorithm, cost } = policy
   const { field, capacity } = smallestCapacity(policy)
@@ -22,7 +21,6 @@ export const reserveTakesAll: PolicyRule = (policy, at) => {
   })
 }
 
-/** Finds a rule after a rule that matches the same requests. The first rule that matches counts. */
 export const reserveUnreachable: PolicyRule = ({ name, match, reserve }, at) =>
   reserve.flatMap(({ condition }, index) => {
     const first = reserve

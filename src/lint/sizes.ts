@@ -3,7 +3,6 @@ import { spanText } from '../core/base/duration.ts'
 import { HELD_MS } from '../core/base/held.ts'
 import { type ConfigRule, largestLimit, type PolicyRule, writtenOf } from './facts.ts'
 
-/** Finds a wait that ends before units come back, except at the end of the window. */
 export const shortWait: PolicyRule = ({ name, algorithm, wait, windowMs }, at) => {
   if (algorithm !== 'fixed-window' || wait === undefined || wait >= windowMs) return []
   return {
@@ -13,7 +12,6 @@ export const shortWait: PolicyRule = ({ name, algorithm, wait, windowMs }, at) =
   }
 }
 
-/** Finds waits in a gateway that only answers calls of the decision API and of forward-auth. */
 export const waitsOfCalls: ConfigRule = ({ config: { policies } }) =>
   policies.flatMap(({ name, wait = 0 }, index) => {
     if (wait <= HELD_MS) return []

@@ -5,7 +5,6 @@ import { ConfigError, type ConfigProblem, show } from '../core/base/errors.ts'
 import { variablesFor } from '../core/base/variables.ts'
 import { type RedisClient, redis } from './redis.ts'
 
-/** The stores of this process, by their URLs. */
 const stores = new Map<string, StoreClient>()
 
 /**
@@ -81,7 +80,6 @@ interface Client {
 
 interface UrlConnection {
   client: Promise<Client>
-  /** Ends it. */
   lost: () => void
   /** The calls without an answer, and since when there was none, ms since the epoch. */
   unanswered: number

@@ -24,7 +24,6 @@ export function allowanceOf(limit: PolicyLimit, metering: Metering) {
   const allowance = {
     limit,
     usage,
-    /** The call that takes the next chunk. */
     renewing: undefined as Promise<void> | undefined,
     /** Set if the stream may not go on. */
     refusal: undefined as StreamEnd | undefined,

@@ -15,7 +15,6 @@ import type { RequestView } from '../../core/request/view.ts'
 
 type Described = Met | Unmet
 
-/** The messages of one request. */
 export interface Messages {
   /** A message for each one of the body. One unreadable message if there are too many to read. */
   list: Message[]

@@ -14,7 +14,6 @@ export function parseStrict(text: string): unknown {
   return value
 }
 
-/** An own member of an object. */
 export const memberOf = (value: unknown, name: string): unknown =>
   Object(value) === value && Object.hasOwn(value as object, name)
     ? (value as Record<string, unknown>)[name]

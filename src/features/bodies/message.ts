@@ -65,7 +65,6 @@ export function messageOf(
       : Math.max(...(costs as number[]))
   }
 
-  /** The cost without rules. */
   const ownCost = ({ body, graphql, max, otherwise }: Cost): number => {
     const most = max ?? MAX_UNITS
     const unusable = max ?? otherwise

@@ -10,11 +10,9 @@ export class Usage {
   readonly #paths: string[][]
   /** The units for each 1 of the number at each path. */
   readonly #weights: number[]
-  /** The last number at each path. */
   readonly #numbers: (number | undefined)[] = []
   /** Data events since the last number. */
   #events = 0
-  /** All data events. */
   counted = 0
   readonly #limit: Pick<PolicyLimit, 'policy' | 'cost'>
 

@@ -5,11 +5,9 @@ import { bansEndpoint } from '../bans/endpoint.ts'
 import { listsBans } from '../bans/watch.ts'
 import { overrideEndpoints } from '../overrides/endpoints.ts'
 
-/** The list of bans of `penalty`. */
 export const banList: Feature['compile'] = ({ config }) =>
   listsBans(config) ? { endpoints: [bansEndpoint] } : {}
 
-/** The limits of single keys that `overrides` lets operators set. */
 export const keyLimits: Feature['compile'] = ({ config }) =>
   isUsed(config, ({ overrides }) => overrides) ? { endpoints: overrideEndpoints } : {}
 

@@ -33,7 +33,6 @@ const untilReset = (state: LimitState, decision: Decision) =>
 const fullAt = ({ resetAfterMs }: LimitState, { retryAfterMs, decidedAt = Date.now() }: Decision) =>
   Math.min(seconds(decidedAt + Math.max(resetAfterMs, retryAfterMs ?? 0)), LAST_OF_YEAR_9999)
 
-/** The time of {@link untilFull} as ISO 8601, in UTC. */
 const fullAtIso = (state: LimitState, decision: Decision) =>
   new Date(fullAt(state, decision) * 1000).toISOString().replace('.000', '')
 

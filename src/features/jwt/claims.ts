@@ -101,7 +101,6 @@ function issuerSource(url: string, algorithms: string[], parts: Required<ClaimsP
         .slice(0, MAX_TRIES)
         .map(({ key }) => key)
     },
-    /** Called if none of the keys verifies a token. */
     renew: jwks.renew,
   }
 }

@@ -109,7 +109,6 @@ export function createLease(
   }
 
   return {
-    /** Counts requested units, which determine the size of the next lease. */
     addDemand: demand.add,
 
     /** The units to take beyond a cost: half of the demand of one lease. The call refunds all held units first. @param inFlight of other calls */
@@ -135,7 +134,6 @@ export function createLease(
       return units.count > 0 && now < units.refundableUntil ? units : undefined
     },
 
-    /** Adds the units that a call has taken in advance, and keeps its reply. */
     receive(count: number, reply: LimitReply): void {
       const { state, decidedAt, sentAt, receivedAt } = reply
       const endsAfterMs =

@@ -143,7 +143,6 @@ export function withLeases(
     if (limits.length > 0) forgetIf((name) => limits.some((limit) => isOf(limit, name)))
   }
 
-  /** Decides several lists, or one without a lease. */
   async function decideAll(lists: StoreRequest[][], options: StoreOptions): Promise<StoreResult[]> {
     forgetOperated(lists.flat())
     const deciding = store.decideEach(lists, options)

@@ -9,12 +9,10 @@ const MAX_INDEX_BYTES = 96
 /** The six blobs of a point fit into 5,120 bytes, the limit before June 2025. */
 const MAX_BLOB_BYTES = 800
 
-/** Points for the clients with the most refusals in a flush. */
 const MAX_OFFENDERS = 8
 /** Points for error codes. The errors with other codes are one more point. */
 const MAX_CODES = 4
 
-/** The first blob of a data point. */
 export type PointKind = 'decisions' | 'offender' | 'store'
 
 export interface DataPoint {
@@ -97,7 +95,6 @@ function fewerSeries(
   return fewerSeries(series, limit, ({ outcome }) => outcome)
 }
 
-/** Adds up the series of each group, across policies. */
 function merge(series: Series[], group: (one: Series) => string): Series[] {
   const merged = new Map<string, Series>()
   for (const one of series) {

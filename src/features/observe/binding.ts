@@ -78,6 +78,5 @@ export const matchOf = ({ policy }: LimitState, matches: Match[]) =>
 
 const refuses = ({ allowed }: LimitState) => !allowed
 
-/** The first item with the greatest measure. */
 const greatest = <T>(items: T[], measure: (item: T) => number): T =>
   items.reduce((best, one) => (measure(one) > measure(best) ? one : best))

@@ -26,7 +26,6 @@ export function createMeter(clock: () => number, together = 0): Meter {
 /** The modes of what is sent for requests. A call without any is an operator's, or only reads. */
 const FOR_REQUESTS = new Set<StoreRequest['mode']>(['take', 'follow', 'refund', 'debt'])
 
-/** True for a call that is sent for requests: their decisions, refunds and releases. */
 export const isForRequests = (sent: Pack[]): boolean =>
   sent.some(({ requests }) => requests.some(({ mode }) => FOR_REQUESTS.has(mode)))
 

@@ -87,7 +87,6 @@ export function createObserver(
     reports?.send(now, env, waitUntil)
   }
 
-  /** Continues with the label of a client: at once if it is known. */
   function withSubject(
     match: Match | undefined,
     { hash, waitUntil }: DecisionFact,

@@ -32,7 +32,6 @@ export function otlpSink(url: string): Sink {
   }
 }
 
-/** Converts counts to OTLP metrics. Metrics without a count are left out. */
 function metricsOf(counts: Counts) {
   const { from, to } = counts
   const time = { startTimeUnixNano: nanoseconds(from), timeUnixNano: nanoseconds(to) }

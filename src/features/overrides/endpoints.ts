@@ -16,7 +16,6 @@ export interface OverrideList {
   overrides: OverrideReport[]
 }
 
-/** `GET /_sluice/v1/policies/{name}/keys`: the keys with a limit of an operator. */
 async function listKeys(call: Call): Promise<Response> {
   const { config, parts, runtime } = call
   const policy = overriddenIn(call)
@@ -24,7 +23,6 @@ async function listKeys(call: Call): Promise<Response> {
   return jsonAnswer({ overrides } satisfies OverrideList)
 }
 
-/** `GET`, `PUT` and `DELETE /_sluice/v1/policies/{name}/keys/{key}/limit`. */
 async function limitOfKey(call: Call): Promise<Response> {
   const { request, rest, parts, runtime } = call
   const policy = overriddenIn(call)

@@ -8,7 +8,6 @@ const GONE_MS = 1_000
 /** A request that may pass waits so long for the answers of those before it, ms. */
 const HOLD_MS = 300
 
-/** The last answer to a request. */
 export interface GuestAnswer {
   outcome: Outcome
   /** The id of the ticket with which it asked. */
@@ -17,7 +16,6 @@ export interface GuestAnswer {
   until: number
 }
 
-/** What the room knows of a request. */
 export interface Arrival {
   /** The longest time for which it may wait, ms. */
   mostMs: number
@@ -40,7 +38,6 @@ interface WaitingGuest extends LineMember, Pick<Arrival, 'question'> {
   endsAt: number
   /** It asks or passes; it has a refusal, and waits until it should ask again; or it has an admission, and waits for those before it. */
   state: 'busy' | 'asleep' | 'holds'
-  /** True if it should ask. */
   isCalled: boolean
   resume: () => void
 }
@@ -168,13 +165,11 @@ export function createRoom(most: number) {
       const isTooMuch = isFull(now)
       if (!isTooMuch) guests.add(waiter)
       return {
-        /** True if the room had no place for it. */
         isFull: isTooMuch,
         /** Its last answer, or that of another request, with which it was exchanged. */
         get answer() {
           return waiter.answer
         },
-        /** True if another request comes before it. */
         isBehind: () => firstBefore(waiter) !== undefined,
         /**
          * After a refusal, waits until it should ask again; after an admission, until those before it have their answers: an earlier request that

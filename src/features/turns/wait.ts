@@ -125,7 +125,6 @@ function questionOf({ limits }: Pending): () => string {
     ))
 }
 
-/** True if a limit may let its request wait. */
 const waits = ({ terms, cost }: PolicyLimit): boolean => terms.wait !== undefined && cost > 0
 
 /** Tells the requests of this isolate apart from those of others. A Worker may draw a random value only within a request. */

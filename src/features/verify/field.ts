@@ -1,7 +1,6 @@
 /** The field `Sluice-Verify`, which marks a request of `sluice verify`. */
 import { hmac, hmacKey } from '../../core/base/digest.ts'
 
-/** What a verified request says of itself. */
 export interface Claim {
   /** Separates the counters of one check from those of clients and of other checks: 8 to 64 letters, digits, `-` or `_`. */
   nonce: string

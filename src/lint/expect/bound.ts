@@ -28,13 +28,11 @@ interface Bounded {
   requests: number
   /** The policy with the largest size that a request may have. */
   size: Policy
-  /** The counters that the requests of one client may use. */
   counters: number
   /** The least that a request costs. */
   cost: number
 }
 
-/** The requests of a condition that a policy bounds. */
 type ExpectedTraffic = Omit<Expectation, 'atMost'>
 
 /** The most requests that may pass, and the policies that bound them together. `Infinity` if none do. */
@@ -127,7 +125,6 @@ export function boundBy(
   return { policy, requests, size, counters, cost }
 }
 
-/** The field by which a policy returns units after the response. */
 const refunding = ({ countOnly, cost }: Policy) =>
   countOnly ? 'countOnly' : cost.response ? 'cost.response' : cost.usage ? 'cost.usage' : undefined
 

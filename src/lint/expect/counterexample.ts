@@ -15,7 +15,6 @@ import {
   viewOf,
 } from './sample.ts'
 
-/** A request, and what each policy does to it. */
 export interface Example {
   sample: SampleRequest
   bounds: Bound[]

@@ -20,7 +20,6 @@ export type CheckedExpectation =
   | { held: HeldExpectation; found?: undefined }
   | { held?: undefined; found: Found }
 
-/** Checks each expectation. None if they do not parse. */
 export function checkExpectations({ config, written }: Facts): CheckedExpectation[] {
   const { output = [] } = expectationsOf(written)
   const isList = Array.isArray(written.expect)

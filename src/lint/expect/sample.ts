@@ -67,7 +67,6 @@ export function hasPart(sample: SampleRequest, part: KeyPart): boolean {
 
 type SampleChange = (sample: SampleRequest) => SampleRequest
 
-/** Changes to each of the values of some fields. */
 const changesTo = (values: { [Field in keyof SampleRequest]?: SampleRequest[Field][] }) =>
   Object.entries(values).flatMap(([field, all]) =>
     all.map(

@@ -55,7 +55,6 @@ export const noBoundText = (bounds: readonly Bound[]): string =>
 
 const LISTED = 4
 
-/** Why no policy bounds a request. */
 export function gapsText(bounds: readonly Bound[]): string {
   const gaps = bounds.flatMap(({ policy, gap }) => (gap ? `"${policy.name}" ${gapText(gap)}` : []))
   const more = gaps.length > LISTED ? `; and ${gaps.length - LISTED} more` : ''

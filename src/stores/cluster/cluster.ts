@@ -31,7 +31,6 @@ export function createCluster(store: Store, onRefund?: OnRefund): Store {
   return createSplitStore(slotOf, decideParts, onRefund)
 }
 
-/** The layers over a store whose keys are in slots. */
 export const slots = { wrap: bySlot, spread: createCluster }
 
 /** Sends the lists of each slot in calls of the script of their own. Requires that each list has all its limits in one slot. */
@@ -55,7 +54,6 @@ const inSlot = (idempotency: Idempotency | undefined, list: StoreRequest[]) =>
     idempotency: { ...idempotency, key: `${tagOf(subjectOf(list))}}:${idempotency.key}` },
   }
 
-/** The number of hash slots of a Redis Cluster. */
 const SLOTS = 16_384
 
 /** The hash slot of all keys of a subject: CRC-16/XMODEM of their hash tag (Redis Cluster specification, "Hash tags"). */

@@ -59,7 +59,6 @@ function isStrict(
   return stored.time === state.time && stored.numbers[1] === state.numbers[1] && extra <= STEP - 1
 }
 
-/** A state after a few more charges. */
 function advanced(state: KeptState, { algorithm, limit, burst, windowMs }: CountTerms): KeptState {
   const [first = 0, ...others] = state.numbers
   if (algorithm !== 'token-bucket') {

@@ -18,7 +18,6 @@ type After = KeptState | 'none' | undefined
 /** The algorithms whose states are in the record. */
 export type InRecord = Exclude<Terms['algorithm'], 'sliding-log' | 'concurrency' | 'distinct'>
 
-/** The terms of a limit with its floor and its calendar period. */
 export function quotaOf({ terms, floor, period }: Limit): QuotaTerms {
   const smaller = withFloor(terms.algorithm, terms, floor)
   return period ? { ...smaller, period } : smaller

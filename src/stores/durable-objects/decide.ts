@@ -22,7 +22,6 @@ interface LimitRow {
   fits: boolean
   /** The rest of a ban, ms. */
   rest: number
-  /** The state of an operator's limit. */
   override: KeptState | undefined
 }
 

@@ -21,7 +21,6 @@ export interface Place {
   tag: string
   /** When the request came, ms since the epoch. */
   since: number
-  /** The units of the tickets before it. */
   ahead: number
   /** ms until its turn; `null` if its cost never fits. */
   turnMs: number | null
@@ -29,7 +28,6 @@ export interface Place {
   isFull: boolean
 }
 
-/** The prefix of the tags of a limit's tickets. */
 export const lineOf = ({ terms: { tag } }: Limit): string => `${tag}-turn-`
 
 /** @param state the state of the limit: that of a log has its live units */

@@ -16,7 +16,6 @@ export interface Slots {
   count: number
 }
 
-/** The parts of a subject that a decision reads and changes. */
 export interface Parts {
   record: Record
   /** The time of each unit of a sliding log, oldest first. */
@@ -28,7 +27,6 @@ export interface Parts {
   setSlots(tag: string, slots: readonly Slots[], end: number): void
 }
 
-/** The state of a tag, unless it has ended. */
 export function liveState(record: Record, tag: string, now: number): KeptState | undefined {
   const state = record.get(tag)
   return state && state.end > now ? state : undefined

@@ -23,7 +23,6 @@ export interface ObjectContext {
   blockConcurrencyWhile<T>(task: () => Promise<T>): Promise<T>
 }
 
-/** The binding of a class of objects. */
 export interface ObjectNamespace {
   idFromName(name: string): unknown
   get(id: unknown, options?: { locationHint?: string }): ObjectStub

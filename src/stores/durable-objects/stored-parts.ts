@@ -75,7 +75,6 @@ export class StoredParts implements Parts {
     this.#change(`slots:${tag}`, slots.length > 0 ? slots : undefined, end)
   }
 
-  /** The reply to an earlier call with an idempotency key. */
   reply(key: string, now: number): StoredReply | undefined {
     const stored = this.#replies.get(key) ?? this.#rowOf<StoredReply>(`reply:${key}`)
     return stored && stored.until > now ? stored : undefined
@@ -141,7 +140,6 @@ export class StoredParts implements Parts {
     this.#changes.clear()
   }
 
-  /** Writes the exact counts. */
   writeBack(): void {
     if (this.isAhead) this.#writeRecord(this.record)
   }

@@ -5,7 +5,6 @@ import type { Limit, StoreState } from '../../core/connection/store.ts'
 import { quotaOf } from './charge.ts'
 import type { Slots } from './record.ts'
 
-/** Decides a cost. Defaults to that of the limit. */
 export function valuesOutcome(
   uses: readonly Slots[],
   limit: Limit,
@@ -33,11 +32,9 @@ export function valuesState(
   }
 }
 
-/** The values after a charge; `undefined` if nothing is charged. */
 export const takenValues = (uses: readonly Slots[], limit: Limit, now: number) =>
   usesOf(valuesOutcome(uses, limit, now).state)
 
-/** The values after a refund; `undefined` if nothing changes. */
 export const releasedValues = (
   uses: readonly Slots[],
   { terms: { windowMs }, values }: Limit,

@@ -11,7 +11,6 @@ export interface ObjectCall {
   idempotency?: Idempotency | undefined
 }
 
-/** The reply to each list, or the reason why nothing was decided. */
 export type ObjectAnswer = { replies: StoreReply[] } | { refused: 'idempotency-conflict' }
 
 /** True if a JSON value is the answer of an object to these lists: the binding may be that of another class. */

@@ -1,7 +1,6 @@
 /** Lists in the parts of a store. */
 import type { StoreRequest } from '../../core/connection/store.ts'
 
-/** Names a part of the store. */
 export type PartName = number | string
 
 /** The subject of a list whose limits all have one part. */

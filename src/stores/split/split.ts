@@ -54,7 +54,6 @@ interface SplitGroup {
 
 interface Plan {
   groups: SplitGroup[] | undefined
-  /** The parts of the list. */
   parts: PartName[]
   partLists: StoreRequest[][]
 }
@@ -123,7 +122,6 @@ const cellsOf = (list: StoreRequest[], request: number): Cell[] =>
 
 const statesOf = ({ at }: PartRequest, { states }: StoreReply): StoreState[] => states[at]!
 
-/** True if a part admits its limits of a request. */
 export const admits = ({ lead }: Pick<Fragment, 'lead'>, reply: StoreReply): boolean =>
   lead === undefined || statesOf(lead, reply).every(({ allowed }) => allowed)
 
@@ -133,7 +131,6 @@ export const chargedIn = ({ requests }: Pick<Fragment, 'requests'>, reply: Store
     .filter((request) => statesOf(request, reply).every(({ allowed }) => allowed))
     .flatMap(({ cells }) => cells.map(({ limit }) => limit).filter(({ cost }) => cost > 0))
 
-/** Each limit of these requests with its state. */
 export function* statesBy(
   requests: PartRequest[],
   reply: StoreReply,
@@ -144,7 +141,6 @@ export function* statesBy(
   }
 }
 
-/** Lists of requests for one part. */
 interface PartLists {
   part: PartName
   lists: StoreRequest[][]
