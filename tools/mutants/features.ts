@@ -154,7 +154,7 @@ const observeMutants: Mutant[] = [
   ),
   counters('a latency on a bound is above it', 'ms <= bound', 'ms < bound', 'counters'),
   counters('a slot takes earlier decisions', 'latest.from <= now && ', '', 'counters'),
-  counters('a span ends before it begins', 'Math.max(this.from, now)', 'now', 'counters'),
+  counters('a span ends before it begins', 'Math.max(from, now)', 'now', 'counters'),
   reports(
     'a sink that was cancelled gets no further report',
     'sentAt !== undefined && isWithin(now, sentAt, sentAt + DEADLINE_MS)) continue',

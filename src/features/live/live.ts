@@ -69,21 +69,14 @@ export function createLive<T>({
     if (number < newestFinished) return // while the parser loaded, a later read finished
     lastText = text
     if (refused) {
-      log(
-        'live-refused',
-        refused.name,
-        `the live policies are invalid; the current policies stay in force: ${refused.message.slice(0, MAX_MESSAGE)}`,
-      )
+      const why = refused.message.slice(0, MAX_MESSAGE)
+      const effect = 'the live policies are invalid; the current policies stay in force'
+      log('live-refused', refused.name, `${effect}: ${why}`)
       return
     }
     current = changed
-    log(
-      'live-changed',
-      '',
-      text === null
-        ? 'the live policies were removed; the deployed policies are in force'
-        : 'new live policies are in force',
-    )
+    const removed = 'the live policies were removed; the deployed policies are in force'
+    log('live-changed', '', text === null ? removed : 'new live policies are in force')
   }
 
   return (runtime) => {

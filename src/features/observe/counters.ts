@@ -42,58 +42,44 @@ class SeriesSet {
 const keyOf = ({ policy = '', outcome, decidedBy }: Omit<Counted, 'units' | 'near'>) =>
   `${outcome} ${decidedBy} ${policy}`
 
-class Span {
-  readonly from: number
-  readonly series = new SeriesSet()
-  readonly #sketches = new Map<string, SpaceSaving>()
-  readonly #store: StoreUsage = {
-    calls: 0,
-    billedCommands: 0,
-    errors: {},
-    latency: { bounds: BOUNDS_MS, counts: new Array(BOUNDS_MS.length + 1).fill(0), sum: 0 },
-  }
-
-  constructor(from: number) {
-    this.from = from
-  }
-
-  refuse(policy: string, subject: string): void {
-    let sketch = this.#sketches.get(policy)
-    if (!sketch) {
-      if (this.#sketches.size >= MAX_SKETCHES) return
-      sketch = new SpaceSaving()
-      this.#sketches.set(policy, sketch)
-    }
-    sketch.add(subject)
-  }
-
-  call({ ms, code, billedCommands }: StoreCall, isOperators: boolean): void {
-    const store = this.#store
-    const { errors, latency } = store
-    if (isOperators) store.operators ??= { calls: 0, billedCommands: 0 }
-    for (const part of isOperators ? [store, store.operators!] : [store]) {
-      part.calls += 1
-      part.billedCommands += billedCommands
-    }
-    if (code) errors[code] = (errors[code] ?? 0) + 1
-    const bucket = BOUNDS_MS.findIndex((bound) => ms <= bound)
-    latency.counts[bucket < 0 ? BOUNDS_MS.length : bucket]! += 1
-    latency.sum += ms
-  }
-
-  /** @param now before `from` if the clock was set back */
-  counts(now: number): Counts {
-    return {
-      from: this.from,
-      to: Math.max(this.from, now),
-      series: this.series.list(),
-      offenders: [...this.#sketches]
+function spanFrom(from: number) {
+  const series = new SeriesSet()
+  const sketches = new Map<string, SpaceSaving>()
+  const latency = { bounds: BOUNDS_MS, counts: new Array(BOUNDS_MS.length + 1).fill(0), sum: 0 }
+  const store: StoreUsage = { calls: 0, billedCommands: 0, errors: {}, latency }
+  return {
+    series,
+    refuse(policy: string, subject: string): void {
+      const sketch = sketches.get(policy) ?? new SpaceSaving()
+      if (!sketches.has(policy) && sketches.size >= MAX_SKETCHES) return
+      sketches.set(policy, sketch)
+      sketch.add(subject)
+    },
+    call({ ms, code, billedCommands }: StoreCall, isOperators: boolean): void {
+      if (isOperators) store.operators ??= { calls: 0, billedCommands: 0 }
+      for (const part of isOperators ? [store, store.operators!] : [store]) {
+        part.calls += 1
+        part.billedCommands += billedCommands
+      }
+      if (code) store.errors[code] = (store.errors[code] ?? 0) + 1
+      const bucket = BOUNDS_MS.findIndex((bound) => ms <= bound)
+      latency.counts[bucket < 0 ? BOUNDS_MS.length : bucket]! += 1
+      latency.sum += ms
+    },
+    /** @param now before `from` if the clock was set back */
+    counts: (now: number): Counts => ({
+      from,
+      to: Math.max(from, now),
+      series: series.list(),
+      offenders: [...sketches]
         .flatMap(([policy, sketch]) => sketch.list().map((one) => ({ policy, ...one })))
         .sort((one, other) => other.refusals - one.refusals),
-      store: structuredClone(this.#store),
-    }
+      store: structuredClone(store),
+    }),
   }
 }
+
+type Span = ReturnType<typeof spanFrom>
 
 /** @param reports true if `take` is called; otherwise its counts are not kept */
 export function createCounters(reports: boolean) {
@@ -103,9 +89,9 @@ export function createCounters(reports: boolean) {
   let slots: { from: number; series: SeriesSet }[] = []
 
   function spansAt(now: number): Span[] {
-    total ??= new Span(now)
+    total ??= spanFrom(now)
     if (!reports) return [total]
-    recent ??= new Span(now)
+    recent ??= spanFrom(now)
     return [total, recent]
   }
 
@@ -137,11 +123,11 @@ export function createCounters(reports: boolean) {
     },
     /** The counts since the last call of this function, or since the first decision. */
     take(now: number): Counts {
-      const counts = (recent ?? new Span(now)).counts(now)
-      recent = new Span(now)
+      const counts = (recent ?? spanFrom(now)).counts(now)
+      recent = spanFrom(now)
       return counts
     },
-    total: (now: number): Counts => (total ?? new Span(now)).counts(now),
+    total: (now: number): Counts => (total ?? spanFrom(now)).counts(now),
     /** The last ten minutes, oldest first. */
     slots: (now: number): Stats['slots'] =>
       slots

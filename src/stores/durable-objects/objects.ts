@@ -109,23 +109,20 @@ const OVERLOADED = 'ERR sluice: overloaded'
 function toStoreError(error: unknown): StoreError {
   if (error instanceof StoreError) return error
   const { message = '', overloaded } = Object(error) as { message?: string; overloaded?: boolean }
-  if (overloaded) {
+  if (overloaded)
     return saying('unreachable', 'the object has more requests than it can answer', OVERLOADED)
-  }
   if (error instanceof SyntaxError) return notOurs()
-  if (/free tier/i.test(message)) {
+  if (/free tier/i.test(message))
     return saying('over-quota', 'the daily limits of the free plan are used up')
-  }
-  if (/SQLITE_FULL|storage limit/i.test(message)) {
+  if (/SQLITE_FULL|storage limit/i.test(message))
     return saying('database-full', 'the storage of the object is full')
-  }
   return saying('unreachable', 'the object did not answer')
 }
 
 const notOurs = () => saying('bad-reply', 'the answer is not that of SluiceSubject')
 
-/** An error with a message about objects: those of the class are about a database. */
-export function saying(code: StoreErrorCode, meaning: string, hint?: string): StoreError {
+/** The messages of `StoreError` are about a database. */
+function saying(code: StoreErrorCode, meaning: string, hint?: string): StoreError {
   const error = new StoreError(code, hint)
   error.message = `${code}: ${meaning}`
   return error

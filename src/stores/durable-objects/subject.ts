@@ -1,5 +1,4 @@
 /** The Durable Object of one subject. It decides a call without waiting between the first read and the last write. */
-import type { Idempotency, StoreReply } from '../../core/connection/store.ts'
 import { decideList } from './decide.ts'
 import type { ObjectContext } from './runtime.ts'
 import { StoredParts } from './stored-parts.ts'
@@ -63,10 +62,13 @@ export class SluiceSubject {
     const decidedAt = now ?? time
     const parts = this.#parts
     const stored = idempotency && parts.reply(idempotency.key, decidedAt)
-    if (stored) return replay(stored, idempotency, lists.length)
-    const replies = lists.map(
-      (list): StoreReply => ({ decidedAt, states: decideList(parts, list, decidedAt) }),
-    )
+    if (stored) {
+      const { fingerprint, replies } = stored
+      return fingerprint === idempotency.fingerprint && replies.length === lists.length
+        ? { replies: replies.map((reply) => ({ ...reply, replayed: true })) }
+        : { refused: 'idempotency-conflict' }
+    }
+    const replies = lists.map((list) => ({ decidedAt, states: decideList(parts, list, decidedAt) }))
     if (idempotency) {
       const { key, fingerprint, forMs } = idempotency
       parts.setReply(key, { fingerprint, until: decidedAt + forMs, replies })
@@ -89,15 +91,4 @@ export class SluiceSubject {
     }
     this.#parts.writeBack()
   }
-}
-
-function replay(
-  { fingerprint, replies }: { fingerprint: string; replies: StoreReply[] },
-  idempotency: Idempotency,
-  lists: number,
-): ObjectAnswer {
-  if (fingerprint !== idempotency.fingerprint || replies.length !== lists) {
-    return { refused: 'idempotency-conflict' }
-  }
-  return { replies: replies.map((reply): StoreReply => ({ ...reply, replayed: true })) }
 }

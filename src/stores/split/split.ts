@@ -47,7 +47,6 @@ interface Fragment {
 /** A request and its follows. */
 interface SplitGroup {
   fragments: Fragment[]
-  isTake: boolean
   /** True for a take that several parts must admit. */
   isSplitTake: boolean
 }
@@ -71,9 +70,11 @@ export function split(list: StoreRequest[], partOf: (subject: string) => PartNam
   }
   const groups = groupIndexes(list).map(([first, ...follows]): SplitGroup => {
     const byPart = new Map<PartName, Cell[]>()
-    for (const cell of [first!, ...follows].flatMap((request) => cellsOf(list, request))) {
-      const part = partOf(cell.limit.subject)
-      byPart.set(part, [...(byPart.get(part) ?? []), cell])
+    for (const request of [first!, ...follows]) {
+      for (const [index, limit] of list[request]!.limits.entries()) {
+        const part = partOf(limit.subject)
+        byPart.set(part, [...(byPart.get(part) ?? []), { request, index, limit }])
+      }
     }
     const request = list[first!]!
     // A follow without a request before it is a take.
@@ -93,7 +94,7 @@ export function split(list: StoreRequest[], partOf: (subject: string) => PartNam
       })
       return { part, place, lead, before, requests: lead ? [lead, ...requests] : requests }
     })
-    return { fragments, isTake, isSplitTake }
+    return { fragments, isSplitTake }
   })
   return { parts, partLists, groups }
 }
@@ -116,9 +117,6 @@ function groupIndexes(list: StoreRequest[]): number[][] {
   })
   return groups
 }
-
-const cellsOf = (list: StoreRequest[], request: number): Cell[] =>
-  list[request]!.limits.map((limit, index) => ({ request, index, limit }))
 
 const statesOf = ({ at }: PartRequest, { states }: StoreReply): StoreState[] => states[at]!
 
