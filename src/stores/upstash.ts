@@ -110,20 +110,19 @@ function checked(client: UpstashClient): { isConfigured: boolean } {
   const { opts, enableAutoPipelining, client: http } = client as unknown as ClientState
   const { retry, readYourWrites, options } = http ?? {}
   const problems: ConfigProblem[] = []
-  const check = (isRight: boolean, name: string, value: string, got: unknown) => {
+  const check = (name: string, got: unknown, isRight = got === false, value = 'false') => {
     if (isRight) return
     const path = `store: upstash(…), option ${name} of the client`
     problems.push({ path, expected: `${value}, as in exactOptions`, got: String(got) })
   }
   const attempts = retry?.attempts
-  check(attempts === 0, 'retry', '{ retries: 0 }', `{ retries: ${attempts} }`)
-  const isParsed = opts?.automaticDeserialization
-  check(isParsed === false, 'automaticDeserialization', 'false', isParsed ?? true)
-  check(enableAutoPipelining === false, 'enableAutoPipelining', 'false', enableAutoPipelining)
-  check(readYourWrites === false, 'readYourWrites', 'false', readYourWrites)
+  check('retry', `{ retries: ${attempts} }`, attempts === 0, '{ retries: 0 }')
+  check('automaticDeserialization', opts?.automaticDeserialization ?? true)
+  check('enableAutoPipelining', enableAutoPipelining)
+  check('readYourWrites', readYourWrites)
   const signal = options?.signal
   const isEnded = typeof signal === 'function' || (signal === undefined && isCloudflare())
-  check(isEnded, 'signal', '() => AbortSignal.timeout(10_000)', signal)
+  check('signal', signal, isEnded, '() => AbortSignal.timeout(10_000)')
   if (problems.length > 0) throw new ConfigError(problems)
   return { isConfigured: http?.hasCredentials !== false }
 }

@@ -1,7 +1,7 @@
 /** Simulates several isolates with leases on one real store. The test moves the clock and delivers each call. */
 import { StoreError } from '../../src/core/base/errors.ts'
 import type { Limit, Store, StoreReply, StoreRequest } from '../../src/core/connection/store.ts'
-import { type LeasesOptions, withLeases } from '../../src/features/leases/leases.ts'
+import { withLeases } from '../../src/features/leases/leases.ts'
 import type { ModelRequest } from '../model/model.ts'
 import type { Server } from './server.ts'
 
@@ -41,7 +41,7 @@ export class World {
   /** The time at which Redis decided a limit. A limit that a lease decides is not in it. */
   readonly #decided = new Map<Limit, number>()
 
-  constructor(server: Server, skews: number[], options: LeasesOptions = {}) {
+  constructor(server: Server, skews: number[], options: Parameters<typeof withLeases>[1] = {}) {
     this.#server = server
     this.skews = [...skews]
     this.isolates = skews.map((_, isolate) =>

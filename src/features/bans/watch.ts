@@ -32,8 +32,7 @@ export function listedBy({ policies }: Pick<Config, 'policies'>): (penalty: Pena
 /** Half of the most subjects that an isolate knows to be listed. */
 const MAX_KNOWN = 5_000
 
-const isOperation = ({ mode }: StoreRequest) =>
-  mode === 'ban' || mode === 'unban' || mode === 'reset'
+const isLifting = ({ mode }: StoreRequest) => mode === 'unban' || mode === 'reset'
 
 /** Lists the bans of replies. No decision waits for it, and a failed change alters none: the next isolate that refuses lists it. */
 export function withBanList(
@@ -49,17 +48,16 @@ export function withBanList(
 
   function changesAfter(requests: StoreRequest[], { decidedAt, states }: StoreReply) {
     const changes = new Map<string, ListedBan[]>()
-    requests.forEach(({ mode, limits }, at) => {
-      if (mode === 'peek') return
-      const isLifted = mode === 'unban' || mode === 'reset'
-      limits.forEach(({ subject, penalty }, index) => {
+    requests.forEach((request, at) => {
+      if (request.mode === 'peek') return
+      request.limits.forEach(({ subject, penalty }, index) => {
         if (!penalty || !isListed(penalty)) return
         const { bannedForMs } = states[at]![index]!
         const end = bannedForMs ? decidedAt + bannedForMs : 0
         const { tag } = penalty
         const name = nameOf(tag, subject)
         const isNew = end > 0 && end !== known.get(name)
-        if (!isNew && !isLifted) return
+        if (!isNew && !isLifting(request)) return
         known.set(name, end)
         changes.set(tag, [...(changes.get(tag) ?? []), { subject, end }])
       })
@@ -82,7 +80,7 @@ export function withBanList(
     if (changing.length === 0) return
     const changed = Promise.all(changing)
     waitUntil?.(changed)
-    if (requests.some(isOperation)) await changed
+    if (requests.some((one) => one.mode === 'ban' || isLifting(one))) await changed
   }
 
   return storeBy(async (lists, options) => {

@@ -31,7 +31,6 @@ const fields = () => ({
       (input) =>
         typeof input === 'string' &&
         URL.canParse(input) &&
-        // Plain HTTP is accepted on localhost only.
         /^(https:\/\/|http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:|\/))[^\s@]+$/.test(input),
       'a URL like "https://issuer.example.com/.well-known/jwks.json"',
     ),

@@ -31,12 +31,6 @@ const MAX_STALE_MS = 1_000
 const MAX_BYTES = 4 * 1024 * 1024
 const LEASE_BYTES = 1_600
 
-export interface LeasesOptions {
-  /** ms since the epoch */
-  clock?: () => number
-  maxBytes?: number
-}
-
 /**
  * For a limit whose terms have a `lease`, a call takes more units than its request needs, and later requests spend them without a call.
  *
@@ -48,7 +42,7 @@ export interface LeasesOptions {
  */
 export function withLeases(
   store: Store,
-  { clock = systemClock, maxBytes = MAX_BYTES }: LeasesOptions = {},
+  { clock = systemClock, maxBytes = MAX_BYTES } = {},
 ): Store {
   const quotasByName = new LruCache<LeasedQuota>({
     maxSize: maxBytes,

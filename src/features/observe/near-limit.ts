@@ -55,7 +55,7 @@ interface NearLimitContext {
 
 export type NearLimit = ReturnType<typeof createNearLimit>
 
-/** @param options with percentages of the quota, above 0 and at most 100 */
+/** @param thresholds percentages of the quota, above 0 and at most 100 */
 export function createNearLimit({
   thresholds,
   ...options

@@ -8,7 +8,6 @@ import { type BodyKind, mediaTypes, preferred } from './accept.ts'
 
 /** The values of the placeholders. A value that is unknown is absent. */
 type Values = Record<string, unknown>
-
 const kinds = Object.keys(mediaTypes) as BodyKind[]
 
 export async function write(

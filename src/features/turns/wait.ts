@@ -34,7 +34,7 @@ export const createWaiting = (room: WaitingRoom): Waiting => ({
       ...(guest.isFull && { isFull: true }),
     }
 
-    /** Takes the ticket back, so that those behind need not wait for a request that does not come. */
+    /** So that those behind need not wait for a request that does not come. */
     function leave() {
       const leaving = parts.store
         .decide([{ mode: 'leave', limits, ticket: { ...ticket } }], { deadlineMs: REFUND_MS })

@@ -23,19 +23,17 @@ export function verify(): Feature {
   const handler: PathHandler = async (path, request, runtime, limiter) => {
     const tokens = tokensIn(runtime.env[VARIABLE])
     if (path !== '/_sluice/v1/verify' || tokens.length === 0) return undefined
-    if (request.method !== 'GET') {
+    if (request.method !== 'GET')
       return problem(405, { title: 'Method Not Allowed' }, { Allow: 'GET' })
-    }
     const claim = await claimOf(request.headers.get(FIELD) ?? '', tokens)
     const now = Date.now()
-    const unauthorized = (detail: string, extra = {}) =>
-      problem(401, { title: 'Unauthorized', detail, ...extra })
     if (!claim) {
-      return unauthorized(`The field Sluice-Verify is not signed with a token of ${VARIABLE}.`)
+      const detail = `The field Sluice-Verify is not signed with a token of ${VARIABLE}.`
+      return problem(401, { title: 'Unauthorized', detail })
     }
     if (!isCurrent(claim, now)) {
       const detail = 'The signature is of another time. The field now has the time of this server.'
-      return unauthorized(detail, { now })
+      return problem(401, { title: 'Unauthorized', detail, now })
     }
     if (!allowance.takes(now)) {
       const detail = 'This isolate has verified too many requests.'

@@ -11,15 +11,14 @@ export const STEP = 10
 /** How far the time of a stored bucket is ahead, ms. Until then nothing flows back in it, whatever rate a plan has. */
 export const AHEAD_MS = 1_000
 
-/** The terms of the states that are counts, by tag. Other states are not written ahead. */
-export type AheadTerms = ReadonlyMap<string, CountTerms>
+/** The terms of a state that is a count. Other states are not written ahead. */
 export type CountTerms = Pick<Terms, 'algorithm'> & QuotaTerms
 
 /** The record to store, or `undefined` if the stored one is strict enough. @param isDense true if the subject has made a request shortly before */
 export function recordToStore(
   stored: Record,
   record: Record,
-  counts: AheadTerms,
+  counts: ReadonlyMap<string, CountTerms>,
   isDense: boolean,
 ): Record | undefined {
   const next = new Map<string, KeptState>()

@@ -25,10 +25,9 @@ export interface ObjectContext {
 
 export interface ObjectNamespace {
   idFromName(name: string): unknown
-  get(id: unknown, options?: { locationHint?: string }): ObjectStub
+  get(
+    id: unknown,
+    options?: { locationHint?: string },
+  ): { fetch(url: string, init: { method: 'POST'; body: string }): Promise<Response> }
   jurisdiction(name: string): ObjectNamespace
-}
-
-export interface ObjectStub {
-  fetch(url: string, init: { method: 'POST'; body: string }): Promise<Response>
 }
