@@ -27,12 +27,8 @@ export class SluiceThrottlerStorage {
 
   /** @throws {ConfigError} if an option is invalid */
   constructor(options: AdapterOptions = {}) {
-    this.#door = doorByTerms(
-      'nest',
-      options,
-      [{ name: 'bans', fields: bans }],
-      [...logs, penalties],
-    )
+    const fields = [{ name: 'bans', fields: bans }]
+    this.#door = doorByTerms('nest', options, fields, [...logs, penalties])
   }
 
   /**

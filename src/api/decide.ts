@@ -23,9 +23,8 @@ export async function decide(call: Call): Promise<Response> {
     ),
   )
   const outcomes = await decideEach(questions, call.parts, {
-    waitUntil: call.runtime.waitUntil,
+    ...call.runtime,
     request: call.request,
-    closed: call.runtime.closed,
     ...(idempotency && takes && { idempotency }),
   })
   asks.forEach(({ ask, matched }, index) => {

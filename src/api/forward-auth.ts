@@ -22,11 +22,7 @@ export async function auth(call: Call): Promise<Response> {
   if ('expected' in found) return badRequest('The fields do not describe a valid request.')
   const verified = await stages.verify?.(request, runtime.env)
   const matched = verified ? verified.mark(found) : found
-  const [outcome] = await decideEach([{ matched, waitMs: HELD_MS }], parts, {
-    waitUntil: runtime.waitUntil,
-    request,
-    closed: runtime.closed,
-  })
+  const [outcome] = await decideEach([{ matched, waitMs: HELD_MS }], parts, { ...runtime, request })
   observe(parts, matched, outcome!, described, runtime, verified !== undefined)
   const exact = outcome!.decision
   const decision = (!exact.allowed && stages.told?.(exact)) || exact

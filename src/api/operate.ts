@@ -35,8 +35,7 @@ async function onKey(
   operation: Operation,
 ): Promise<Response> {
   const matches = await matchesOf(call, policy, target)
-  const { waitUntil } = call.runtime
-  return jsonAnswer(await operateOn(operation, matches, call.parts, { waitUntil }))
+  return jsonAnswer(await operateOn(operation, matches, call.parts, call.runtime))
 }
 
 /** Finds the matches of a target. A request may have several quotas of one policy. @throws {Response} without one */

@@ -2,6 +2,7 @@
 import { StoreError } from '../core/base/errors.ts'
 import { REFUND_MS, type StoreRequest } from '../core/connection/store.ts'
 import type { PolicyLimit } from '../core/decide/limit.ts'
+import { operate } from '../core/decide/operate.ts'
 import type { LimiterParts } from '../core/decide/question.ts'
 
 /** The most subjects whose cooldowns a process remembers. */
@@ -38,8 +39,8 @@ export function createCooldowns(
   const restOf = (subject: string): number =>
     Math.max(0, (known.get(subject)?.untold ?? 0) - Date.now())
 
-  const decide = (requests: StoreRequest[]) =>
-    partsOf().store.decide(requests, { deadlineMs: REFUND_MS, waitUntil })
+  const operateOn = (mode: 'peek' | 'unban', limit: PolicyLimit) =>
+    operate({ mode }, [limit], partsOf(), { waitUntil })
 
   return {
     note,
@@ -52,10 +53,12 @@ export function createCooldowns(
       const limits = [{ ...limit, cost: 0 }]
       try {
         for (let banMs = coolMs; ; ) {
-          const { states } = await decide([
+          const requests: StoreRequest[] = [
             { mode: 'peek', limits },
             { mode: 'ban', banMs, limits },
-          ])
+          ]
+          const options = { deadlineMs: REFUND_MS, waitUntil }
+          const { states } = await partsOf().store.decide(requests, options)
           const before = bannedIn(states[0]!)
           if (before <= banMs) return
           banMs = before
@@ -71,17 +74,16 @@ export function createCooldowns(
       const bySubject = new Map(limits.map((limit) => [limit.subject, { ...limit, cost: 0 }]))
       const all = await Promise.all(
         [...bySubject].map(async ([subject, limit]) => {
-          const { states } = await decide([{ mode: 'peek', limits: [limit] }])
-          return { subject, coolingMs: Math.max(bannedIn(states[0]!), restOf(subject)) }
+          const { limits } = await operateOn('peek', limit)
+          return { subject, coolingMs: Math.max(bannedIn(limits), restOf(subject)) }
         }),
       )
       const found = all.filter(({ coolingMs }) => coolingMs > 0)
       if (!lifts) return found
       for (const { subject } of found) {
-        await decide([{ mode: 'unban', limits: [bySubject.get(subject)!] }])
+        await operateOn('unban', bySubject.get(subject)!)
         known.delete(subject)
       }
-      partsOf().denialCache?.forget(Date.now())
       return found
     },
 
