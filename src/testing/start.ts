@@ -122,7 +122,7 @@ async function start(
     const served = await serveOrigin(origin ?? (() => new Response('Hello from the origin.\n')))
     stops.push(served.close)
     const all = { ...env, ORIGIN: served.url, ...more }
-    const started = app ? startApp(app, all, clock) : await startWorker(project!, all)
+    const started = app ? startApp(app, all, clock) : await startWorker(project!, all, stops)
     stops.push(started.stop)
     return started
   }

@@ -29,23 +29,17 @@ const CLOCK_MODULE = `
   }
 `
 
-/** @throws Error if the Worker cannot be built or does not start */
+/**
+ * @param stops gets what removes the files of the Worker
+ * @throws Error if the Worker cannot be built or does not start
+ */
 export async function startWorker(
   project: WranglerProject,
   env: Record<string, unknown>,
+  stops: (() => Promise<void>)[],
 ): Promise<Running> {
   const folder = await openFolder()
-  return start(project, env, folder).catch(async (error) => {
-    await folder.remove()
-    throw error
-  })
-}
-
-async function start(
-  project: WranglerProject,
-  env: Record<string, unknown>,
-  folder: WorkerFolder,
-): Promise<Running> {
+  stops.push(folder.remove)
   const { Miniflare, Log, LogLevel, convertV4MiniflareOptions } = project.miniflare
   const files = await bundle(project, folder)
   const { main, workers } = project.read()
@@ -115,10 +109,7 @@ async function start(
       place = await placeOf()
       await setOffset(offsetMs)
     },
-    async stop() {
-      await miniflare.dispose()
-      await folder.remove()
-    },
+    stop: () => miniflare.dispose(),
   }
 }
 
