@@ -134,7 +134,7 @@ export function createClient(options: ClientOptions): ApiClient {
   }
 
   const jsonOf = async (...given: Parameters<typeof call>) => (await call(...given)).body
-  const limitOf = async (policy: string, key: KeyValues, body: unknown, method: string) =>
+  const limitOf = async (policy: string, key: KeyValues, body?: KeyLimit, method?: string) =>
     statusOf(await jsonOf(`${keysOf(policy)}/${keyPath(key)}/limit`, body, { method }))
 
   return {
@@ -154,15 +154,13 @@ export function createClient(options: ClientOptions): ApiClient {
     },
     overrides: {
       set: (policy, key, body) => limitOf(policy, key, body, 'PUT'),
-      get: (policy, key) => limitOf(policy, key, undefined, 'GET'),
+      get: (policy, key) => limitOf(policy, key),
       remove: (policy, key) => limitOf(policy, key, undefined, 'DELETE'),
-      list: (policy) =>
-        jsonOf(keysOf(policy), undefined, { method: 'GET' }) as Promise<OverrideList>,
+      list: (policy) => jsonOf(keysOf(policy)) as Promise<OverrideList>,
     },
     bans(policy, after) {
       const query = after === undefined ? '' : `?after=${encodeURIComponent(after)}`
-      const path = `${pathOf(policy)}/bans${query}`
-      return jsonOf(path, undefined, { method: 'GET' }) as Promise<BanPage>
+      return jsonOf(`${pathOf(policy)}/bans${query}`) as Promise<BanPage>
     },
   }
 }
@@ -178,8 +176,8 @@ const pathOf = (policy: string) => `policies/${encodeURIComponent(policy)}`
 const keysOf = (policy: string) => `${pathOf(policy)}/keys`
 
 interface Sending extends Pick<CallOptions, 'idempotencyKey' | 'signal'> {
-  /** Defaults to POST. */
-  method?: string
+  /** Defaults to POST, and without a body to GET. */
+  method?: string | undefined
   /** The function whose arguments the body has. Its mistakes are a `TypeError`. */
   name?: string | undefined
 }
@@ -200,8 +198,8 @@ function caller({
 
   return async (
     path: string,
-    body: unknown,
-    { signal, idempotencyKey: key, method = 'POST', name }: Sending = {},
+    body?: unknown,
+    { signal, idempotencyKey: key, method = body ? 'POST' : 'GET', name }: Sending = {},
     deadline = AbortSignal.timeout(deadlineMs),
   ) => {
     signal?.throwIfAborted()

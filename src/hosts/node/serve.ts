@@ -97,17 +97,15 @@ export function serverOf(limiter: Limiter) {
     }
     settleAfter(closed, incoming, outgoing, check)
     if (response.headersSent) return false
-    if (!check.response) {
-      setFields(outgoing, check.withFields)
-      return true
-    }
     const refusal = check.response
-    // The other fields of a refusal depend on the fields that are set, such as those of a CORS middleware.
-    const { headers: ownFields } = check
-    for (const [name, value] of refusal.headers) {
-      if (!ownFields.has(name)) outgoing.set(name, value)
+    if (refusal) {
+      // The other fields of a refusal depend on the fields that are set, such as those of a CORS middleware.
+      const { headers: ownFields } = check
+      for (const [name, value] of refusal.headers)
+        if (!ownFields.has(name)) outgoing.set(name, value)
     }
     setFields(outgoing, check.withFields)
+    if (!refusal) return true
     await send(outgoing, refusal)
     if (usesBodies) discard(incoming)
     return false
