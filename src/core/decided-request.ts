@@ -71,9 +71,8 @@ export class DecidedRequest implements CheckedRequest {
     const { stages, log } = limiter
     if (parts.observer) observe(parts, matched, outcome, view, view, verified !== undefined)
     for (const { mode, allowed, policy } of decision.limits) {
-      if (mode === 'shadow' && !allowed) {
+      if (mode === 'shadow' && !allowed)
         log('shadow-refused', policy, 'a shadow policy would have refused a request')
-      }
     }
     this.circumstances = circumstances
     this.matched = matched

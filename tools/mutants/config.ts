@@ -53,8 +53,8 @@ export const configMutants: Mutant[] = [
   ),
   parts(
     'accepts a policy in allow that does not exist',
-    'if (!names.includes(name)) {',
-    'if (false) {',
+    'if (!names.includes(name))',
+    'if (false)',
     'parse-settings',
   ),
   tables(

@@ -146,8 +146,7 @@ function lastFrom(ranges: Range[], address: Address): Range | undefined {
 /** Sorts IPv4 before IPv6, and each by value. */
 function compareAddresses(a: Address, b: Address): number {
   if (a.length !== b.length) return a.length - b.length
-  for (let index = 0; index < a.length; index += 1) {
+  for (let index = 0; index < a.length; index += 1)
     if (a[index] !== b[index]) return a[index]! - b[index]!
-  }
   return 0
 }

@@ -47,9 +47,7 @@ function statesOf({ limits, requests }: Pending, states: StoreState[][]): StoreS
 const isAnswered = ({ fallback }: StoreState) => fallback === undefined
 
 export function outcomeOf(matches: Match[], states: StoreState[], decidedAt: number): Outcome {
-  for (const { fallback } of states) {
-    if (fallback) return answeredInPart(matches, states, decidedAt)
-  }
+  for (const { fallback } of states) if (fallback) return answeredInPart(matches, states, decidedAt)
   const limits = limitStates(matches, states)
   let [allowed, isBanned] = [true, false]
   let retryAfterMs: number | null = 0

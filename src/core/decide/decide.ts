@@ -82,9 +82,8 @@ function pendingOf(
   }
   const requests: Pending['requests'] = enforced.length > 0 ? [{ mode, limits: enforced }] : []
   const follow = mode === 'take' && enforced.length > 0 ? 'follow' : mode
-  for (const limit of limits) {
+  for (const limit of limits)
     if (limit.policy.mode === 'shadow') requests.push({ mode: follow, limits: [limit] })
-  }
   const taken = mode === 'take' ? slot : undefined
   return { limits, requests, mode, slot: taken, settles, settlesAll, waitMs }
 }

@@ -124,9 +124,8 @@ export function createEngine(config: Config, log: Log, stages: EngineStages = {}
         log('unconfigured', '', message)
       }
       const { token } = credentialsOf(env)
-      if (config.store && !token && !env.SLUICE_SECRET) {
+      if (config.store && !token && !env.SLUICE_SECRET)
         log('no-secret', '', 'set SLUICE_SECRET; until then a constant replaces it')
-      }
       const secret = env.SLUICE_SECRET || token || 'sluice'
       parts = partsFor(env, secret, found, missing !== undefined)
       const { url, token: name } = variablesIn(env)

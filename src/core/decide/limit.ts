@@ -42,9 +42,8 @@ function limitOf(match: Match, slot: string | undefined, subject: string, values
   const { policy, partitionKey, distinct, cost, period, penalty = policy.penalty } = match
   const limit: PolicyLimit = { policy, partitionKey, cost, terms: policy, subject }
   if (match.floor) limit.floor = match.floor
-  if (policy.overrides) {
+  if (policy.overrides)
     limit.override = { share: match.share ?? 0, scalesBurst: policy.burstIsLimit }
-  }
   if (period) limit.period = period
   if (penalty) limit.penalty = penalty
   if (distinct && values) {
@@ -113,18 +112,9 @@ export function limitState({ policy, cost, period }: Match, state: QuotaState): 
   const { name, mode, unit } = policy
   const { allowed, remaining, retryAfterMs, resetAfterMs, nextAfterMs } = state
   const { limit = policy.limit, reserved, bannedForMs, overriddenForMs, decidedAt } = state
-  const result: LimitState = {
-    policy: name,
-    mode,
-    limit,
-    windowMs: period ? period[1] - period[0] : policy.windowMs,
-    cost,
-    allowed,
-    remaining,
-    retryAfterMs,
-    resetAfterMs,
-    nextAfterMs,
-  }
+  const windowMs = period ? period[1] - period[0] : policy.windowMs
+  const numbers = { allowed, remaining, retryAfterMs, resetAfterMs, nextAfterMs }
+  const result: LimitState = { policy: name, mode, limit, windowMs, cost, ...numbers }
   if (unit) result.unit = unit
   if (reserved !== undefined) result.reserved = reserved
   if (overriddenForMs !== undefined) result.overriddenForMs = overriddenForMs

@@ -175,9 +175,8 @@ export function withFallback(
     const deciding = others.length > 0 ? store.decide(others, options) : undefined
     const correcting = correctFallen(requests.filter(isFallen), options)
     // Waits for both also after an error, so that `waitUntil` of the caller covers both.
-    for (const one of await Promise.allSettled([deciding, correcting])) {
+    for (const one of await Promise.allSettled([deciding, correcting]))
       if (one.status === 'rejected') throw one.reason
-    }
     const states = requests.map(({ limits }) => limits.map(() => ALLOWED))
     return { decidedAt: Date.now(), states }
   }
@@ -228,9 +227,8 @@ function chargedIn(requests: StoreRequest[], { decidedAt, states }: StoreReply):
     const own = states[index]!
     if (mode === 'take') passes = own.every(isAllowed)
     if ((mode !== 'take' && mode !== 'follow') || !passes || !own.every(isAllowed)) continue
-    for (const [at, limit] of limits.entries()) {
+    for (const [at, limit] of limits.entries())
       if (limit.cost > 0) charged.set(limit, own[at]!.decidedAt ?? decidedAt)
-    }
   }
   return charged
 }

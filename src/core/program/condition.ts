@@ -5,7 +5,7 @@ import { trimmed } from '../request/fold.ts'
 import type { CompiledRule } from '../request/message.ts'
 import { pathMatcher, pathOf } from '../request/path.ts'
 import { headerValues, queryValues } from '../request/values.ts'
-import type { RequestView } from '../request/view.ts'
+import type { Cased, RequestView } from '../request/view.ts'
 
 /** The first field of a condition that a request does not match; `undefined` if it matches all. */
 export type Mismatch = keyof Condition | undefined
@@ -18,11 +18,7 @@ type Comparison = boolean | undefined
  * @param unknown the result of a comparison that is unknown: true where a match is strictest for the client, so that no repeated parameter or
  * unreadable body evades a policy; for `not` the opposite
  */
-export function compileCondition(
-  condition: Condition,
-  options: { caseSensitivePaths: boolean },
-  unknown = true,
-): (view: RequestView) => Mismatch {
+export function compileCondition(condition: Condition, options: Cased, unknown = true) {
   const { method, host, path, country, asn, verifiedBot, botScore, ja4, ip, not, body } = condition
   const tests: [keyof Condition, (view: RequestView) => Comparison][] = []
   const add = (field: keyof Condition, test: (view: RequestView) => Comparison) =>
@@ -81,7 +77,7 @@ export function compileCondition(
     add('not', (view) => others.every((mismatch) => mismatch(view) !== undefined))
   }
   if (body) add('body', ({ message }) => message?.meets(body))
-  return (view) => {
+  return (view: RequestView): Mismatch => {
     for (const [field, test] of tests) if (!(test(view) ?? unknown)) return field
     return undefined
   }
@@ -115,15 +111,12 @@ export function inAll(values: (string | undefined)[], matches: Matches): Compari
 
 export const compileRules = <Rule extends { condition: Condition }>(
   rules: Rule[],
-  options: { caseSensitivePaths: boolean },
+  options: Cased,
 ): (Rule & CompiledRule<RequestView>)[] =>
   rules.map((rule) => {
     const certain = compileCondition(rule.condition, options, false)
-    return {
-      ...rule,
-      mismatch: compileCondition(rule.condition, options),
-      isCertain: (view) => certain(view) === undefined,
-    }
+    const mismatch = compileCondition(rule.condition, options)
+    return { ...rule, mismatch, isCertain: (view) => certain(view) === undefined }
   })
 
 /**

@@ -4,7 +4,7 @@ import type { Soon } from '../base/when-known.ts'
 import type { Config, Policy } from '../config/parse.ts'
 import { CREDENTIALS, readsCredential } from '../config/schema/reads.ts'
 import { isTrustedProxy } from '../request/trusted-token.ts'
-import type { RequestView } from '../request/view.ts'
+import type { Cased, RequestView } from '../request/view.ts'
 import { compileCondition, compileRules, reached } from './condition.ts'
 import { readingsOf } from './paths.ts'
 import type { KeyReaders } from './source.ts'
@@ -25,10 +25,7 @@ export const compileConditions = (config: MatchConfig, readers: KeyReaders) => (
 export type Conditions = ReturnType<typeof compileConditions>
 
 /** Compiles the cost of a request, in units. `undefined` if it is always `cost.otherwise`. */
-function compileCost(
-  { cost, usesBody }: Pick<Policy, 'cost' | 'usesBody'>,
-  options: { caseSensitivePaths: boolean },
-): ((view: RequestView) => Soon<number>) | undefined {
+function compileCost({ cost, usesBody }: Pick<Policy, 'cost' | 'usesBody'>, options: Cased) {
   const { header, rules, otherwise } = cost
   if (header === undefined && rules.length === 0 && !usesBody) return undefined
   const compiled = compileRules(rules, options)
@@ -39,7 +36,7 @@ function compileCost(
     return Math.max(...rules.map((rule) => rule.cost), ...(isDecided ? [] : [otherwise]))
   }
   if (header === undefined) return byRules
-  return (view) => {
+  return (view: RequestView): Soon<number> => {
     const value = view.request.headers.get(header)
     if (value === null || !/^\d{1,15}$/.test(value)) return byRules(view)
     return isTrustedProxy(view).then((isTrusted) => (isTrusted ? Number(value) : byRules(view)))
@@ -47,13 +44,10 @@ function compileCost(
 }
 
 /** Compiles the share of the quota that a request must leave free: the largest of the rules that may be the first to match, otherwise 0. */
-function compileReserve(
-  { reserve }: Policy,
-  config: Pick<Config, 'caseSensitivePaths'>,
-): ((view: RequestView) => number) | undefined {
+function compileReserve({ reserve }: Policy, config: Cased) {
   if (reserve.length === 0) return undefined
   const rules = compileRules(reserve, config)
-  return (view) => Math.max(0, ...reached(rules, view)[0].map(({ share }) => share))
+  return (view: RequestView) => Math.max(0, ...reached(rules, view)[0].map(({ share }) => share))
 }
 
 /** Returns a function that verifies the credentials that conditions read, and adds them to a view; `undefined` if they read none. */

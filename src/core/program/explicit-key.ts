@@ -72,9 +72,8 @@ export async function explicitKey(
   )
   const wrong = parts.findIndex((part) => part instanceof Error)
   const at = (index: number) => (Array.isArray(key) ? `key[${index}]` : 'key')
-  if (wrong >= 0) {
+  if (wrong >= 0)
     return { path: at(wrong), expected: (parts[wrong] as Error).message, got: show(values[wrong]) }
-  }
   const missing = parts.indexOf(undefined)
   if (missing >= 0 && policy.onMissingKey !== 'share') {
     const expected = `a value (the policy has no quota for requests without ${labels[missing]})`

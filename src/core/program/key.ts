@@ -4,7 +4,7 @@ import { type Soon, whenAllKnown, whenKnown } from '../base/when-known.ts'
 import type { Config } from '../config/parse.ts'
 import type { KeyPart } from '../config/schema/key.ts'
 import type { createApiKey } from '../request/api-key.ts'
-import type { Claims, RequestView } from '../request/view.ts'
+import type { Cased, Claims, RequestView } from '../request/view.ts'
 import {
   type KeyReaders,
   networkKey,
@@ -52,7 +52,7 @@ export function labelOf(part: KeyPart): string {
 export function compileKey(
   key: KeyPart[],
   paths: string[],
-  options: { caseSensitivePaths: boolean },
+  options: Cased,
   readers: KeyReaders,
   label: (part: KeyPart) => string = labelOf,
   exact?: KeyPart,

@@ -80,9 +80,8 @@ export function compileMatcher(
   const match: Matcher = (view, isRefused) => {
     // If a path has several readings, the strictest counts. A client cannot evade a policy, or enter by `allow`, with another spelling.
     const readings = readingsOf?.(view) ?? [view]
-    for (const { mismatch, name } of deny) {
+    for (const { mismatch, name } of deny)
       if (readings.some((one) => !mismatch(one))) return { denied: { by: name }, policies: [] }
-    }
     const allowed =
       allow.length > 0 ? allow.filter(({ isCertain }) => readings.every(isCertain)) : allow
     const begun: Begun[] = []
@@ -194,9 +193,8 @@ function compilePolicy(
 
   const meet = (view: RequestView, parts: Soon<Part[]> = key(view)): Soon<Match | Unmet> => {
     if (parts instanceof Promise) return parts.then((known) => meet(view, known))
-    if (isComplete(parts)) {
+    if (isComplete(parts))
       return isConstant ? { policy, partitionKey: parts, cost: otherwise } : meetBy(parts, view)
-    }
     const unmet = lackingOf(parts, onMissingKey)
     if (unmet) return { policy, unmet: 'key', ...unmet }
     return whenKnown(otherKey ? otherKey(view) : parts, (other) => meetBy(other, view))

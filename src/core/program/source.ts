@@ -9,7 +9,7 @@ import type { KeyPart } from '../config/schema/key.ts'
 import type { createApiKey } from '../request/api-key.ts'
 import { folded } from '../request/fold.ts'
 import { readSource } from '../request/source.ts'
-import type { Claims, RequestView } from '../request/view.ts'
+import type { Cased, Claims, RequestView } from '../request/view.ts'
 
 /** Readers for the key parts that need more than the request. */
 export interface KeyReaders {
@@ -23,15 +23,12 @@ export interface KeyReaders {
 
 export type Read = (view: RequestView) => unknown
 
-export interface SourceOptions {
-  caseSensitivePaths: boolean
+export interface SourceOptions extends Cased {
   paths: string[]
   readers: KeyReaders
   /** The result of a value that cannot be read. A feature of another copy of the package has another class. */
   unreadable: Unusable
 }
-
-type Cased = Pick<SourceOptions, 'caseSensitivePaths'>
 
 export interface PartSource {
   compile(part: KeyPart, options: SourceOptions): Read

@@ -23,9 +23,7 @@ const orPeer =
     const field = request.headers.get(header)
     if (field) return read(field)
     const peer = toAddress(remoteAddress)
-    if (peer) {
-      log('no-address', 'connection', `no ${header}: the address of the connection counts`)
-    }
+    if (peer) log('no-address', 'connection', `no ${header}: the address of the connection counts`)
     return peer
   }
 
@@ -52,9 +50,8 @@ function fromForwardedFor(
   networks: Networks,
 ): ReadAddress {
   // The nearest proxy is the peer, which is not in the field. So n - 1 of n proxies are in the field.
-  if (typeof trustedProxies === 'number') {
+  if (typeof trustedProxies === 'number')
     return orPeer(FORWARDED_FOR, log, (field) => toAddress(field.split(',').at(-trustedProxies)))
-  }
   const isTrusted = isIn(trustedProxies, networks)
   return (connection) => {
     const chain = (connection.request.headers.get(FORWARDED_FOR) ?? '').split(',')

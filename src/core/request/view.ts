@@ -18,6 +18,11 @@ export type TokenView = Pick<
 /** Reads the claims of a request's verified token, as an object without a prototype; `undefined` if the request has no token. Never throws. */
 export type Claims = (view: TokenView) => Promise<Record<string, unknown> | Unusable | undefined>
 
+/** How paths are compared. */
+export interface Cased {
+  caseSensitivePaths: boolean
+}
+
 /** A request as policies see it. Reads each property when it is first needed, because few policies use all of them. */
 export class RequestView implements RuntimeContext {
   // The constructor sets all fields, so the declarations set none.
@@ -45,7 +50,7 @@ export class RequestView implements RuntimeContext {
   constructor(
     request: Request,
     { env, waitUntil, context, remoteAddress }: RuntimeContext,
-    { caseSensitivePaths }: { caseSensitivePaths: boolean },
+    { caseSensitivePaths }: Cased,
     readAddress: ReadAddress,
   ) {
     this.request = request

@@ -30,9 +30,8 @@ export const withFields = (
 /** The fields of a decision, for a response that has none yet. */
 export function decisionFields(decision: Decision, { headers: sets }: Pick<Config, 'headers'>) {
   const fields: Record<string, string> = {}
-  for (const set of sets) {
+  for (const set of sets)
     for (const [name, value] of setOf(set).valuesFor(decision)?.fields ?? []) fields[name] = value
-  }
   return fields
 }
 

@@ -15,15 +15,10 @@ export function checked<T>(shape: Schema<T>, input: unknown, whole: string): Che
   const result = v.safeParse(shape, input)
   if (result.success) return { output: result.output }
   return {
-    problems: result.issues.map(({ path = [], message }) =>
-      problemAt(
-        input,
-        path.map(({ key }) => key),
-        message,
-        whole,
-        path.at(-1)?.origin === 'key',
-      ),
-    ),
+    problems: result.issues.map(({ path = [], message }) => {
+      const keys = path.map(({ key }) => key)
+      return problemAt(input, keys, message, whole, path.at(-1)?.origin === 'key')
+    }),
   }
 }
 

@@ -62,9 +62,8 @@ export function checkAllow(names: (string | undefined)[], allow: unknown, proble
   allow.forEach((entry, index) => {
     if (!Array.isArray(entry?.policies)) return
     entry.policies.forEach((name: string, place: number) => {
-      if (!names.includes(name)) {
+      if (!names.includes(name))
         problem(['allow', index, 'policies', place], 'the name of a policy')
-      }
     })
   })
 }

@@ -102,9 +102,8 @@ export interface CorsOptions extends Input<ReturnType<typeof corsFields>>, Named
 
 const cors = named<CorsOptions>()(
   object(corsFields, ({ origins, credentials }, problem) => {
-    if (credentials && origins?.includes('*')) {
+    if (credentials && origins?.includes('*'))
       problem(['origins'], 'no "*" together with credentials: true (browsers refuse it)')
-    }
   }),
 )
 

@@ -202,14 +202,12 @@ function checkParameters(
   const check = (part: KeyPart, ...at: (string | number)[]) => {
     if (part.source !== 'path-parameter') return
     const parameter = `:${part.name}`
-    if (!match.path?.some((path) => path.split('/').includes(parameter))) {
+    if (!match.path?.some((path) => path.split('/').includes(parameter)))
       problem(at, `a match.path with the parameter ${parameter}`)
-    }
   }
   key?.forEach((part, index) => void check(part, 'key', index))
-  if (typeof onMissingKey === 'object') {
+  if (typeof onMissingKey === 'object')
     onMissingKey.key.forEach((part, index) => void check(part, 'onMissingKey', 'key', index))
-  }
   if (plan) check(plan.key, 'plan')
 }
 

@@ -128,12 +128,11 @@ export function object<const E extends v.ObjectEntries>(
     v.rawTransform(({ dataset, config, addIssue }) => {
       const input = dataset.value
       const settings = config as v.Config<v.BaseIssue<unknown>>
+      const item = { type: 'unknown', input, value: undefined } as const
       const itemOf = (key: unknown, isKey = false): v.UnknownPathItem => ({
-        type: 'unknown',
+        ...item,
         origin: isKey ? 'key' : 'value',
-        input,
         key,
-        value: undefined,
       })
       const report: AddProblem = (path, message, isKey) => {
         const [first, ...rest] = path.map((key) => itemOf(key, isKey))
@@ -146,9 +145,8 @@ export function object<const E extends v.ObjectEntries>(
         const { output, issues } = v.safeParse(entry, input[name], settings)
         all[name] = output
         if (!issues) valid[name] = output
-        for (const { message, path = [] } of issues ?? []) {
+        for (const { message, path = [] } of issues ?? [])
           addIssue({ message, path: [itemOf(name), ...path] })
-        }
       }
       const known = `one of the fields ${Object.keys(entries).join(', ')}`
       for (const name of Object.keys(input))

@@ -67,12 +67,10 @@ export function checkQuota(
   { algorithm, window, limit, burst, align, distinct }: WrittenTerms,
   problem: AddProblem,
 ) {
-  if (burst !== undefined && algorithm && !buckets.some((name) => name === algorithm)) {
+  if (burst !== undefined && algorithm && !buckets.some((name) => name === algorithm))
     problem(['burst'], `no value (${algorithm} has no burst)`)
-  }
-  if (align !== undefined && algorithm && algorithm !== 'fixed-window') {
+  if (align !== undefined && algorithm && algorithm !== 'fixed-window')
     problem(['align'], 'no value (only fixed-window has align)')
-  }
   if (!algorithm || typeof window !== 'number') return // calendar windows are fixed windows
   const counting = distinct && algorithm === 'sliding-window' ? 'distinct' : algorithm
   const sizes: [string[], number | undefined][] = [

@@ -42,16 +42,10 @@ export function check(isValid: boolean, place: string, what: string): asserts is
   if (!isValid) throw new StoreError('internal', `ERR sluice: ${place}: unexpected ${what}`)
 }
 
-/** The arguments of limits that depend on the terms alone: checked and written once for each configuration. */
-interface TermsText {
-  /** Without the option. */
-  text: string
-  /** With the option, if it too depends on the terms alone. */
-  whole: string | undefined
-}
-const written = new WeakMap<Terms, TermsText>()
+/** The arguments of limits that depend on the terms alone, without and with the option, if that too does: checked and written once. */
+const written = new WeakMap<Terms, { text: string; whole: string | undefined }>()
 
-export function termsText(terms: Terms, place: string): TermsText {
+export function termsText(terms: Terms, place: string) {
   const known = written.get(terms)
   if (known !== undefined) return known
   const { tag, algorithm, limit, windowMs, burst, align } = terms

@@ -53,9 +53,8 @@ function indexesIn(keys: string[], namespace?: string) {
 function onlySubject(requests: StoreRequest[]): string | undefined {
   const subject = requests[0]?.limits[0]?.subject
   for (const { limits } of requests) {
-    for (const limit of limits) {
+    for (const limit of limits)
       if (limit.subject !== subject || hasOwnKey(limit.terms.algorithm)) return undefined
-    }
   }
   return subject
 }

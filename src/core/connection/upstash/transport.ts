@@ -21,23 +21,17 @@ export function restSender(url: string, token: string): SendCommands {
     const parsed = parsedJson(await response.text())
     if (parsed === undefined)
       throw new StoreError('bad-reply', `not JSON, status ${response.status}`)
-    const reply: RestReply = Object(parsed)
+    const reply = Object(parsed)
     if (isOne) return [answerOf(reply, response.ok)]
-    if (response.ok && Array.isArray(reply) && reply.length === commands.length) {
+    if (response.ok && Array.isArray(reply) && reply.length === commands.length)
       return reply.map((one) => answerOf(Object(one)))
-    }
     const answer = answerOf(reply, response.ok)
     if ('result' in answer) throw new StoreError('bad-reply')
     return commands.map(() => answer)
   }
 }
 
-interface RestReply {
-  result?: unknown
-  error?: unknown
-}
-
-const answerOf = ({ result, error }: RestReply, ok = true): CommandAnswer =>
+const answerOf = ({ result, error }: Record<string, unknown>, ok = true): CommandAnswer =>
   !ok || typeof error === 'string' ? { error: String(error || 'no reason given') } : { result }
 
 export function toStoreError(error: unknown): StoreError {
@@ -72,9 +66,8 @@ export function refusal(text: string): StoreError {
   if (text.startsWith('ERR sluice: idempotency: used'))
     return new StoreError('idempotency-conflict')
   // The bridge has no answer of Redis: the command may have run.
-  if (/^ERR Redis (is not reachable|disconnected|did not respond|was busy)/.test(text)) {
+  if (/^ERR Redis (is not reachable|disconnected|did not respond|was busy)/.test(text))
     return new StoreError('unreachable')
-  }
   if (text.startsWith('CROSSSLOT')) return new StoreError('redis-error', CROSSSLOT)
   const ours = /^ERR sluice: [\w :,()'-]+/.exec(text)?.[0]
   const inScript = /^ERR .*: -([A-Z]{4,20}) /.exec(text)?.[1]

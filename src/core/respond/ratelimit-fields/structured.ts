@@ -20,11 +20,7 @@ const INTEGER_MEMBER = new RegExp(`()(-?\\d{1,15})${PARAMETERS}`, 'y')
 const KEYED_MEMBER = new RegExp(`(${KEY})(?:=(${BARE_ITEM}))?${PARAMETERS}`, 'y')
 const COMMA = /[ \t]*,[ \t]*/y
 
-interface Member {
-  key: string
-  value: string
-  parameters: string
-}
+type Member = Record<'key' | 'value' | 'parameters', string>
 
 function parse(text: string, member: RegExp): Member[] | undefined {
   const members: Member[] = []
@@ -48,26 +44,18 @@ function parameterOf({ parameters }: Member, name: string): string | undefined {
 /** Parses a List of Strings. Returns `undefined` if it is malformed or empty. */
 export const parseStrings = (text: string) => parse(text, STRING_MEMBER)
 
-/** Parses a List of Integers, or a single Integer. Returns `undefined` if it is malformed or empty. */
-const parseIntegers = (text: string) => parse(text, INTEGER_MEMBER)
-
-/** Parses a Dictionary of Items; if a key appears twice, the last value counts. Returns `undefined` if it is malformed or empty. */
-const parseDictionary = (text: string) =>
-  parse(text, KEYED_MEMBER)?.reduce(
-    (values, { key, value }) => values.set(key, value),
-    new Map<string, string>(),
-  )
-
 /** The smallest number in fields of these names; infinity without one. Several proxies that each add a number make a list. */
 export const leastIn = (headers: Headers, ...names: string[]): number =>
   least(
-    names.flatMap((name) => parseIntegers(headers.get(name) ?? '') ?? []).map(({ value }) => value),
+    names
+      .flatMap((name) => parse(headers.get(name) ?? '', INTEGER_MEMBER) ?? [])
+      .map(({ value }) => value),
   )
 
 export function leastOfDrafts(headers: Headers): number {
   const text = headers.get('RateLimit') ?? ''
   const list = parseStrings(text)?.map((member) => parameterOf(member, 'r')) ?? []
-  const member = parseDictionary(text)?.get('remaining')
+  const member = parse(text, KEYED_MEMBER)?.findLast(({ key }) => key === 'remaining')?.value
   return Math.min(least([...list, member]), leastIn(headers, 'RateLimit-Remaining'))
 }
 
