@@ -45,9 +45,8 @@ const keysWithoutLimits: Endpoint[] = [
 }))
 
 /**
- * Creates the router of the paths under `/_sluice/`: health, readiness and the decision API, for services that do not run behind the Worker
- * (docs/reference/decision-api.md). The endpoints of the API exist only if the Worker's environment has a token for them. Each answer has
- * the fields that let pages of another origin read it.
+ * Creates the router of the paths under `/_sluice/`: health, readiness and the decision API (docs/reference/decision-api.md), whose
+ * endpoints exist only if the environment has a token for them. Each answer has the fields that let pages of another origin read it.
  * @param openapi the answer of `GET /openapi.json`; without it the path does not exist
  * @returns `undefined` for other paths
  */

@@ -3,21 +3,18 @@ import { Answered } from '../limits/answered.ts'
 import { checkCost, optionsOf } from '../limits/check.ts'
 import type { LimitDecision } from '../limits/door.ts'
 
+/** Tells the API what was used. */
+type Settle = (used: number | undefined) => Promise<void>
+
 /** A decision of the API, or the fallback in its place. */
 export class Decided extends Answered implements LimitDecision {
+  /** Undefined for a fallback. */
   readonly #headers: Headers | undefined
-  readonly #settle: ((used: number | undefined) => Promise<void>) | undefined
+  /** Undefined for a decision that has charged nothing. */
+  readonly #settle: Settle | undefined
   #isSettled = false
 
-  /**
-   * @param headers those of the answer. Undefined for a fallback
-   * @param settle tells the API what was used. Undefined for a decision that has charged nothing
-   */
-  constructor(
-    decision: Decision,
-    headers?: Headers,
-    settle?: (used: number | undefined) => Promise<void>,
-  ) {
+  constructor(decision: Decision, headers?: Headers, settle?: Settle) {
     super(decision, () => 0)
     this.#headers = headers
     this.#settle = settle

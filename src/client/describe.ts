@@ -10,12 +10,11 @@ const MAX_HOST = 253
 const MAX_METHOD = 32
 
 /**
- * Describes a request for the decision API. The decision API accepts every description, so that no client can avoid a decision with
- * an unusual request. Omits an invalid address. Omits the longest header fields if there are too many, a query or path that is too long,
- * and says so in `omitted`: the decision API reads what is omitted in the way that is strictest for the client.
+ * Describes a request for the decision API, which accepts every description, so that no client can avoid a decision with an unusual request.
+ * Omits an invalid address. Omits the longest header fields if there are too many, a query or path that is too long, and says so in `omitted`:
+ * the decision API reads what is omitted in the way that is strictest for the client.
  * @param ip the client's address, from the connection or a trusted proxy. It is never read from header fields
- * @param fields the header fields to send: list those that your policies use, so that a client cannot displace them with other
- *   fields. Defaults to all
+ * @param fields the header fields to send: list those that your policies use, so that other fields cannot displace them. Defaults to all
  */
 export function describeRequest(
   request: Request,
