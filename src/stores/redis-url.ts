@@ -7,11 +7,7 @@ import { type RedisClient, redis } from './redis.ts'
 
 const stores = new Map<string, StoreClient>()
 
-/**
- * Adds the store of `REDIS_URL` to options without a store, unless the variables also name a database with a REST API.
- * @param env has the variables. Defaults to those of the options, and then to those of the process
- * @throws {ConfigError} if the URL is invalid
- */
+/** Adds the store of `REDIS_URL` to options without a store, unless the variables name a database with a REST API. @throws {ConfigError} */
 export function withRedisUrl<Options extends { store?: unknown; env?: object }>(
   options: Options,
   env: object | undefined = options?.env,

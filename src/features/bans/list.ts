@@ -27,10 +27,7 @@ export interface Page {
   bans: ListedBan[]
 }
 
-/**
- * @param mode `change` sets ends; `forget` removes bans that have ended early. A subject with another end stays: it was banned again
- * @throws {StoreError}
- */
+/** `forget` removes bans that have ended early. A subject with another end stays: it was banned again. @throws {StoreError} */
 export async function editBans(
   database: WatchedDatabase,
   set: BanSet,
@@ -44,11 +41,7 @@ export async function editBans(
   await run(database, set, [`${now}`, mode, ...pairs], commands)
 }
 
-/**
- * Reads `count` subjects whose ban ends before `end`, and before them all that end at `end`.
- * @param now ms since the epoch; `undefined` for the clock of Redis
- * @throws {StoreError}
- */
+/** Reads `count` subjects whose ban ends before `end`, and all that end at `end`. Without `now` the clock of Redis counts. @throws {StoreError} */
 export async function readBans(
   database: WatchedDatabase,
   set: BanSet,

@@ -6,10 +6,7 @@ import type { Content } from './read.ts'
 /** Most requests of a batch that get an error each. */
 const MAX_ERRORS = 100
 
-/**
- * The code of refused requests in EIP-1474, the only published one. Its clients wait and try again. It is within the range that JSON-RPC
- * leaves to servers, as is the code of other refusals.
- */
+/** EIP-1474 has the only published code of refused requests: its clients wait and try again. JSON-RPC leaves both codes to servers. */
 const LIMIT_EXCEEDED = -32005
 const SERVER_ERROR = -32000
 

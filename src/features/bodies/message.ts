@@ -8,10 +8,7 @@ import { canonicalJson, textOf, UNREADABLE, valueAt } from './json.ts'
 
 type BodyCondition = NonNullable<Condition['body']>
 
-/**
- * Computes the cost of a GraphQL request in units. `undefined` if it has no document that can be read, such as a persisted query.
- * @param request the members of the body: `query` and `variables`
- */
+/** The units of a GraphQL request, from `query` and `variables` of its body. `undefined` without a document, such as for a persisted query. */
 export type GraphqlCost = (request: { query?: unknown; variables?: unknown }) => number | undefined
 
 /** Most pairs of a document and variables whose cost is computed. */

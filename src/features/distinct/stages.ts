@@ -17,10 +17,7 @@ export const values: ScriptPart = {
   },
 }
 
-/**
- * The digests of the values of a match. A request that does not tell a value has one of its own, so that it cannot be repeated for free.
- * The digest also depends on the key, so that the same value of two clients has two digests.
- */
+/** The digests of values, which depend on the key too. A request without a value has one of its own, so that it cannot be repeated for free. */
 export const nameValues: NameValues = async (
   { policy, distinct = [], partitionKey, cost },
   nameSubject,

@@ -23,10 +23,7 @@ export interface SentRequest {
   refunded?: { limit: Limit; count: number }
 }
 
-/**
- * Builds the requests of a call: first refunds of unspent units, then each request without its lent limits. After each request, a
- * `follow` for every lease takes units in advance if the request passes.
- */
+/** Refunds of unspent units, then each request without its lent limits, and a `follow` for each lease, which takes units in advance. */
 export function callFor(requests: StoreRequest[], quotas: LeasedLimits, lent: Lent, now: number) {
   const refunds: SentRequest[] = []
   const others: SentRequest[] = []

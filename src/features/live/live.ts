@@ -21,10 +21,7 @@ export interface LiveParts<T> {
   clock?: () => number
 }
 
-/**
- * Returns the current value, and never waits: at most once every `live.everyMs` in an isolate, a request reads the document in the
- * background. An invalid or unreadable document changes nothing.
- */
+/** Returns the current value, and never waits: a request reads the document in the background. An invalid or unreadable one changes nothing. */
 export function createLive<T>({
   live,
   fallback,

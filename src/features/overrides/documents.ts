@@ -20,10 +20,7 @@ export interface OverrideReport {
   overriddenForMs: number
 }
 
-/**
- * The index of a policy is a record whose subject no client has. It lists the keys with a limit of an operator: the tag of each of its
- * states is the subject of a key. Redis would have to scan all records to list them.
- */
+/** A record whose subject no client has: its tags are the subjects with a limit of an operator. Without it, Redis would scan all records. */
 const indexOf = (policy: Policy, nameSubject: NameSubject) =>
   nameSubject([['overrides', policy.tag]])
 

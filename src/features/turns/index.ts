@@ -6,10 +6,7 @@ import { declaration } from './declaration.ts'
 import { compileFor, MAX_WAITING } from './stages.ts'
 
 const options = () => ({
-  /**
-   * The most requests that one isolate holds at a time, 1 to 100,000. It refuses the rest. A request that waits takes about 16 KiB in Node,
-   * besides its own body. Defaults to 1,000.
-   */
+  /** Most requests that an isolate holds at a time, 1 to 100,000; it refuses the rest. Each takes about 16 KiB in Node. Defaults to 1,000. */
   maxWaiting: v.optional(whole(1, 100_000), MAX_WAITING),
 })
 const schema = object(options)

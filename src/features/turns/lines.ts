@@ -44,10 +44,7 @@ export class Lines<M extends LineMember> {
   }
 }
 
-/**
- * Runs a task at a time, in the code of a request, which shows life until then. It runs late if the isolate was busy for so long that
- * others take the request for cancelled.
- */
+/** Runs a task at a time, in the code of a request, which shows life until then: late, if others already take the request for cancelled. */
 export function atTime(
   member: LineMember,
   until: number,

@@ -149,10 +149,7 @@ function turnOf({ requests }: Pending, states: StoreState[], leftMs: number): nu
   return turnMs
 }
 
-/**
- * True if the store may have given tickets to a request that does not wait: its turn was near enough when the call was sent, or several
- * stores have decided, which each know only their own limits. Any other refusal takes the tickets back.
- */
+/** True if the store may have given tickets: the turn was near enough when the call was sent, or several stores each knew only their limits. */
 function mayHaveTicket(pending: Pending, states: StoreState[], { leftMs }: Ticket): boolean {
   if (turnOf(pending, states, leftMs) !== undefined) return true
   const { limits } = pending.requests[0]!

@@ -11,10 +11,7 @@ import type { UpstashStore } from '../../core/connection/upstash/upstash.ts'
 import { inGroups, subjectOf } from '../split/groups.ts'
 import { createSplitStore, type DecideParts } from '../split/split.ts'
 
-/**
- * Splits requests by slot. A list with all its limits in one slot is one call of the script. Otherwise the parts of a request are its slots,
- * and all parts go in one HTTP request. @param store the stack of layers over `bySlot`
- */
+/** Splits requests by slot, all in one HTTP request. A list in one slot is one call of the script. @param store the layers over `bySlot` */
 export function createCluster(store: Store, onRefund?: OnRefund): Store {
   const decideParts: DecideParts = async (parts, options, isOne) => {
     const lists = parts.flatMap(({ lists }) => lists)

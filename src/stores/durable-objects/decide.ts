@@ -25,10 +25,7 @@ interface LimitRow {
   override: KeptState | undefined
 }
 
-/**
- * Decides a list of requests in order, and changes the parts of the subject. The limits of a request are charged together or not at all.
- * @param now ms since the epoch
- */
+/** Decides requests in order, and changes the parts of the subject. A request charges all its limits, or none. @param now ms since the epoch */
 export function decideList(
   parts: Parts,
   list: readonly StoreRequest[],

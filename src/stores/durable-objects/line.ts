@@ -117,10 +117,7 @@ function slidingTurn(
   return turnMs
 }
 
-/**
- * Gives a refused request its tickets if only its lines refuse it and its turn is near enough; otherwise takes them away.
- * @returns the changes of the record, and true if the refusal is not counted
- */
+/** Gives a refused request tickets if only its lines refuse it and its turn is near; otherwise takes them. Such a refusal is not counted. */
 export function stand(
   request: StoreRequest,
   places: Place[],
