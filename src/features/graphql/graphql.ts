@@ -95,15 +95,11 @@ function documentCost(
   /** The sizes by the defaults of variables. If operations differ, the largest counts. */
   const defaults = new Map<string, number>()
   const operations = definitions.filter((one) => one.kind === 'OperationDefinition')
-  for (const { variableDefinitions = [] } of operations) {
-    for (const { variable, defaultValue } of variableDefinitions) {
-      const { value: name } = variable.name
-      const isInt = defaultValue?.kind === 'IntValue'
-      if (!isInt && defaultValue?.kind !== 'StringValue' && defaultValue?.kind !== 'FloatValue')
-        continue
-      const size = sizeIn(isInt ? Number(defaultValue.value) : defaultValue.value)
-      defaults.set(name, Math.max(size, defaults.get(name) ?? 0))
-    }
+  for (const one of operations.flatMap(({ variableDefinitions = [] }) => variableDefinitions)) {
+    const { value: name } = one.variable.name
+    const value = one.defaultValue
+    if (!value || !/^(Int|Float|String)Value$/.test(value.kind)) continue
+    defaults.set(name, Math.max(numberOf(value), defaults.get(name) ?? 0))
   }
   /** The parts of fragments. `undefined` while a fragment is computed, to find cycles. Each is computed once, so that the time is linear. */
   const known = new Map<string, Selected | undefined>()
@@ -152,7 +148,7 @@ function documentCost(
         .map(({ value }) => numberOf(value)),
     )
 
-  const numberOf = (value: ValueNode): number => {
+  function numberOf(value: ValueNode): number {
     if (value.kind === 'IntValue') return sizeIn(Number(value.value))
     if (value.kind === 'StringValue' || value.kind === 'FloatValue') return sizeIn(value.value)
     if (value.kind !== 'Variable') return listSize

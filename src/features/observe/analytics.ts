@@ -66,11 +66,10 @@ export function dataPointsOf({ series, offenders, store }: Counts): DataPoint[] 
   const rows = series
     .filter(({ decisions }) => decisions > 0)
     .toSorted((a, b) => b.decisions - a.decisions)
-  for (const one of fewerSeries(rows, MAX_POINTS - points.length)) {
-    const { policy, outcome, decidedBy, decisions, units, near } = one
-    points.push(point('decisions', [policy, outcome, decidedBy], [decisions, units, near]))
-  }
-  return points
+  const kept = fewerSeries(rows, MAX_POINTS - points.length)
+  const pointOf = ({ policy, outcome, decidedBy, decisions, units, near }: Series) =>
+    point('decisions', [policy, outcome, decidedBy], [decisions, units, near])
+  return [...points, ...kept.map(pointOf)]
 }
 
 /** @param blobs the blobs from blob2, which is the policy */

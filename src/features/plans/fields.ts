@@ -51,20 +51,14 @@ export function settings({
   const plans = Array.isArray(policies) ? policies.map((policy) => policy?.plan) : []
   const isByApiKey = (table: string) =>
     plans.some((plan) => plan?.table === table && plan.key?.source === 'api-key')
+  const read = (all: v.InferOutput<typeof tables>) => {
+    const entries = Object.entries(all)
+    return Object.fromEntries(
+      entries.map(([name, table]) => [name, isByApiKey(name) ? bareDigests(table) : table]),
+    )
+  }
   return {
     /** Lookup tables for the `plan` of policies, by name: `{ customers: { acme: 'pro' } }`. Defaults to none. */
-    tables: v.optional(
-      v.pipe(
-        tables,
-        v.transform((all) =>
-          Object.fromEntries(
-            Object.entries(all).map(([name, table]) => [
-              name,
-              isByApiKey(name) ? bareDigests(table) : table,
-            ]),
-          ),
-        ),
-      ),
-    ),
+    tables: v.optional(v.pipe(tables, v.transform(read))),
   }
 }

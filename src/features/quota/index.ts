@@ -84,9 +84,8 @@ export function quota(options: QuotaOptions = {}): Feature {
     // Pages of another origin may send their credentials.
     if (method === 'OPTIONS' && config.cors)
       return preflight('GET, HEAD', headers.get('access-control-request-headers') ?? '')
-    if (method !== 'GET' && method !== 'HEAD') {
+    if (method !== 'GET' && method !== 'HEAD')
       return problem(405, { title: 'Method Not Allowed' }, { Allow: 'GET, HEAD' })
-    }
     const view = new RequestView(request, runtime, config, readAddress)
     const rules = rulesOf(view).config
     const parts = partsOf(runtime.env)

@@ -73,9 +73,8 @@ function fill(template: string, values: Values, escaped = (text: string) => text
 }
 
 function filled(kind: BodyKind, template: unknown, values: Values): string | undefined {
-  if (kind !== 'json') {
-    return fill(template as string, values, kind === 'html' ? escapeHtml : undefined)
-  }
+  if (kind === 'html') return fill(template as string, values, escapeHtml)
+  if (kind === 'text') return fill(template as string, values)
   return JSON.stringify(template, (_, text) => {
     if (typeof text !== 'string') return text
     const [match] = text.matchAll(PLACEHOLDER)

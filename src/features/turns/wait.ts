@@ -160,14 +160,11 @@ function mayHaveTicket(pending: Pending, states: StoreState[], { leftMs }: Ticke
   })
 }
 
-const sum = (one: StoreUse | undefined, other: StoreUse | undefined): StoreUse | undefined =>
-  one && other
-    ? {
-        ms: one.ms + other.ms,
-        calls: one.calls + other.calls,
-        billedCommands: one.billedCommands + other.billedCommands,
-      }
-    : (other ?? one)
+function sum(one: StoreUse | undefined, other: StoreUse | undefined): StoreUse | undefined {
+  if (!one || !other) return other ?? one
+  const [ms, calls] = [one.ms + other.ms, one.calls + other.calls]
+  return { ms, calls, billedCommands: one.billedCommands + other.billedCommands }
+}
 
 const told = (waitedMs: number) => (response: Response) =>
   withChanged(response, (headers) =>
