@@ -165,8 +165,6 @@ export default defineConfig({
     reporters: ['default', new Tally()],
     // Importing Miniflare and the Redis client takes longer than most files. Without isolation a process imports them once.
     isolate: false,
-    // A process with room for young objects copies fewer of them.
-    execArgv: ['--min-semi-space-size=32', '--max-semi-space-size=64'],
     // A bundle of a configuration, which Node loads in `sluice check`, is 1 MB. Vite would need half a second for each.
     server: { deps: { external: [/sluice-config-/] } },
     setupFiles: 'test/support/setup-file.ts',

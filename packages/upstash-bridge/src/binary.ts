@@ -30,13 +30,18 @@ export function outputOf(binary: Binary, ...args: string[]): string {
   return `${stdout}${stderr}`
 }
 
+/** What binaries have answered. To run one stops a large process for tens of ms. */
+const versions = new Map<string, string>()
+
 /** The version of a binary; `undefined` when it cannot run. */
 export function versionIfAny(
   versionOf: (binary: Binary) => string,
   binary: Binary,
 ): string | undefined {
   try {
-    return versionOf(binary)
+    const version = versions.get(binary.file) ?? versionOf(binary)
+    versions.set(binary.file, version)
+    return version
   } catch {
     return undefined
   }

@@ -79,15 +79,19 @@ describe('a Redis that startRedis starts', () => {
     await redis.stop()
   })
 
-  test('The server ends when its parent process is killed.', async () => {
+  test('Each server ends when its parent process is killed.', async () => {
     const code = `import { startRedis } from './src/index.ts'
-      console.log((await startRedis()).url)
+      const [first, second, third] = await Promise.all([startRedis(), startRedis(), startRedis()])
+      await second.stop()
+      console.log(first.url, third.url)
       setInterval(() => {}, 1000)`
     const parent = spawn(process.execPath, ['--input-type=module', '-e', code], { cwd: ROOT })
-    const url = await firstLine(parent)
-    expect(await ask(url, 'PING')).toBe('PONG')
+    const urls = (await firstLine(parent)).split(' ')
+    for (const url of urls) expect(await ask(url, 'PING')).toBe('PONG')
     parent.kill('SIGKILL')
-    await until(() => expect(ask(url, 'PING')).rejects.toThrow('ECONNREFUSED'))
+    for (const url of urls) {
+      await until(() => expect(ask(url, 'PING')).rejects.toThrow('ECONNREFUSED'))
+    }
   })
 })
 
