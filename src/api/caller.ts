@@ -1,6 +1,6 @@
 import type { Bindings } from '../core/base/bindings.ts'
 import { sha256 } from '../core/base/digest.ts'
-import type { Caller, Scope } from '../core/endpoint.ts'
+import type { Scope } from '../core/endpoint.ts'
 import { holds, tokensIn } from '../core/request/trusted-token.ts'
 import { problem } from '../core/respond/response.ts'
 
@@ -13,17 +13,16 @@ const variables = {
 export const isOpen = (scope: Scope, env: Record<string, unknown>): boolean =>
   tokensIn(env[variables[scope]]).length > 0
 
-/** Identifies a caller by its token. Returns a problem otherwise: 401 for an unknown or missing token, 403 for a token of another scope. */
+/** Names a caller by a digest of its token. Returns a problem otherwise: 401 for an unknown or missing token, 403 for a token of another scope. */
 export async function callerOf(
   token: string | null,
   scopes: Scope[],
   env: Record<string, unknown>,
-): Promise<Caller | Response> {
+): Promise<string | Response> {
   const hasScope = async (scope: Scope) => holds(token, env[variables[scope]])
   const [api, operate] = await Promise.all([hasScope('api'), hasScope('operate')])
-  if ((api && scopes.includes('api')) || (operate && scopes.includes('operate'))) {
-    return { id: (await sha256(token!)).slice(0, 32) }
-  }
+  if ((api && scopes.includes('api')) || (operate && scopes.includes('operate')))
+    return (await sha256(token!)).slice(0, 32)
   if (api || operate) {
     const names = scopes.map((scope) => variables[scope]).join(' or ')
     return problem(403, { title: 'Forbidden', detail: `This endpoint needs a token of ${names}.` })

@@ -43,7 +43,9 @@ export function createHealth({ config, log, rulesOf, partsOf }: Limiter) {
       const isConfigured = missingParts(config, env).length === 0
       const { openSince: since } = isConfigured ? partsOf(env).database.health() : {}
       if (since !== undefined) problems.push({ code: 'circuit-open', detail: IS_OPEN, since })
-      const policies = caller && rulesOf({ ...runtime, context: undefined }).config.policies
+      const policies = caller
+        ? rulesOf({ ...runtime, context: undefined }).config.policies
+        : undefined
       const names = policies?.map(({ name }) => name)
       return report('ready', 'not-ready', problems, { policies: names })
     },

@@ -1,6 +1,5 @@
 import { sha256 } from '../core/base/digest.ts'
 import type { Idempotency } from '../core/decide/question.ts'
-import type { Caller } from '../core/endpoint.ts'
 import type { Matched } from '../core/program/match.ts'
 import { badRequest, unprocessable } from './problems.ts'
 
@@ -16,7 +15,7 @@ const FOR_MS = 60_000
  */
 export async function idempotencyOf(
   { headers, url }: Request,
-  caller: Caller,
+  caller: string,
   body: unknown,
   questions: { matched: Matched }[],
 ): Promise<Idempotency | undefined> {
@@ -33,7 +32,7 @@ export async function idempotencyOf(
     }),
   )
   const [name, fingerprint] = await Promise.all([
-    sha256(`${caller.id} ${key}`),
+    sha256(`${caller} ${key}`),
     sha256(`${new URL(url).pathname} ${JSON.stringify([body, policies])}`),
   ])
   return { key: `once-${name.slice(0, 32)}`, fingerprint: fingerprint.slice(0, 32), forMs: FOR_MS }

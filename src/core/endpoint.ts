@@ -9,11 +9,6 @@ import type { RefusalStages } from './respond/refusal.ts'
 /** The permission of a token: `api` for decisions, `operate` for operations on keys and policies. */
 export type Scope = 'api' | 'operate'
 
-export interface Caller {
-  /** A digest of the token, to distinguish callers. */
-  id: string
-}
-
 /** The runtime of a call. `contextOf` makes the context that key functions get for a described request. */
 export interface ApiRuntime extends Omit<RuntimeContext, 'context'> {
   contextOf: (request: Request) => Promise<unknown>
@@ -22,7 +17,8 @@ export interface ApiRuntime extends Omit<RuntimeContext, 'context'> {
 /** An authorized call to the decision API, with everything that its endpoint needs. */
 export interface Call {
   request: Request
-  caller: Caller
+  /** A digest of the token, to distinguish callers. */
+  caller: string
   /** The part of the path that the endpoint reads, such as the name of a policy. */
   rest: string
   /** The configuration of the deployment. */

@@ -28,7 +28,7 @@ test.each([
   async (_, policy, fingerprint) => {
     const matched = await createMatcher({ policies: [policy] })('/')
     const body = { policy: policy.name, key: [null] }
-    const found = await idempotencyOf(call, { id: 'caller' }, body, [{ matched }])
+    const found = await idempotencyOf(call, 'caller', body, [{ matched }])
     expect(found).toMatchObject({ fingerprint })
   },
 )
@@ -38,7 +38,7 @@ test('A call has another fingerprint once its policy lets requests wait, or oper
     const policies = [{ ...policy, name: 'one', ...change }]
     const use = [turns(), overrides()]
     const matched = await createMatcher({ policies, use })('/')
-    const found = await idempotencyOf(call, { id: 'caller' }, {}, [{ matched }])
+    const found = await idempotencyOf(call, 'caller', {}, [{ matched }])
     return (found as { fingerprint: string }).fingerprint
   }
   const all = await Promise.all([{}, { wait: '2s' }, { overrides: true }].map(fingerprintOf))
