@@ -42,11 +42,7 @@ const ELSEWHERE =
   "With a Redis of your own set REDIS_URL on Node, Bun or Deno, or write store: redis(client), with redis from 'sluice/redis'. npx sluice dev and npx sluice bridge start one on your machine. For previews without a database write unconfigured: 'local'"
 
 /** A client of the app may have its credentials from anywhere, but most have them from these variables. */
-function problemsIn(
-  config: Config,
-  env: Bindings,
-  { send, problem }: UpstashDatabase,
-): ConfigProblem[] {
+function problemsIn(config: Config, env: Bindings, { send, problem }: UpstashDatabase) {
   const none = { path: 'store', expected: 'a database', got: 'nothing' }
   const own = config.store?.own
   if (own) return own.problems(env).map(({ detail }) => ({ ...none, hint: detail }))

@@ -89,11 +89,7 @@ function pendingOf(
 }
 
 /** Answers the question of a request: at once if it needs no call. */
-export function answer(
-  question: Question,
-  parts: LimiterParts,
-  options: DecideOptions,
-): Soon<Outcome> {
+export function answer(question: Question, parts: LimiterParts, options: DecideOptions) {
   return whenKnown(prepare(question, parts), (prepared) => {
     if ('decision' in prepared) return prepared
     const deciding = decideList([prepared], parts, options).then(([outcome]) => outcome!)

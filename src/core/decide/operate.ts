@@ -133,10 +133,8 @@ export async function probe(
   const subject = await nameSubject([part])
   const startedAt = Date.now()
   try {
-    const limits = [{ subject, terms: PROBE, cost: 0 }]
-    const { decidedAt } = await store.decide([{ mode: 'peek', limits }], {
-      deadlineMs: DEADLINE_MS,
-    })
+    const peek: StoreRequest = { mode: 'peek', limits: [{ subject, terms: PROBE, cost: 0 }] }
+    const { decidedAt } = await store.decide([peek], { deadlineMs: DEADLINE_MS })
     const roundTripMs = Date.now() - startedAt
     const clockOffsetMs = Math.round(decidedAt - startedAt - roundTripMs / 2)
     return { database: { status: 'ok', roundTripMs }, clockOffsetMs }

@@ -85,11 +85,7 @@ export async function explicitKey(
 }
 
 /** Makes the match of a policy with a partition key, or with a subject whose key is not known, in the size of a plan that it must have. */
-export function matchOf(
-  policy: Policy,
-  key: Part[] | string,
-  plan?: string | undefined,
-): Match | ConfigProblem {
+export function matchOf(policy: Policy, key: Part[] | string, plan?: string | undefined) {
   const planned = plan === undefined ? policy : ofPlan(policy, plan)
   if (!planned) {
     const names = Object.keys(policy.plan?.limits ?? {}).join(', ')
@@ -101,5 +97,6 @@ export function matchOf(
   const match = matchWith(planned, typeof key === 'string' ? [] : key)
   if (typeof key === 'string') match.subject = key
   // A key does not tell a value.
-  return policy.distinct ? { ...match, distinct: [[labelOf(policy.distinct), undefined]] } : match
+  if (policy.distinct) match.distinct = [[labelOf(policy.distinct), undefined]]
+  return match
 }
