@@ -10,7 +10,7 @@ export const apart: ScriptPart = {
   apart(part, { floor = 0 }) {
     const [, mark, ...numbers] = NUMBERS.exec(part) ?? []
     if (!mark) return undefined
-    const [left, retryAfter, resetAfterMs, nextAfterMs] = numbers.map(Number) as Numbers
+    const [left, retryAfter, resetAfterMs, nextAfterMs] = numbers.map(Number) as FourNumbers
     if ((mark === '+') !== (retryAfter === 0)) return undefined
     const retryAfterMs = retryAfter < 0 ? null : retryAfter
     const remaining = Math.max(0, left)
@@ -19,4 +19,4 @@ export const apart: ScriptPart = {
   },
 }
 
-type Numbers = [number, number, number, number]
+type FourNumbers = [number, number, number, number]
