@@ -69,21 +69,14 @@ export function neighbourField(path: string): string {
 }
 
 /** The algorithms as others name them, in small letters alone. */
-const ALGORITHMS: Record<string, string> = {
+const ALGORITHMS = hints({
   fixed: 'fixed-window',
-  rollingwindow: 'sliding-window',
-  sliding: 'sliding-window',
-  slidingwindowcounter: 'sliding-window',
-  slidingwindowlog: 'sliding-log',
-  log: 'sliding-log',
+  'rollingwindow sliding slidingwindowcounter': 'sliding-window',
+  'slidingwindowlog log': 'sliding-log',
   bucket: 'token-bucket',
-  funnel: 'gcra',
-  leakybucket: 'gcra',
-  cell: 'gcra',
-  semaphore: 'concurrency',
-  concurrent: 'concurrency',
-  inflight: 'concurrency',
-}
+  'funnel leakybucket cell': 'gcra',
+  'semaphore concurrent inflight': 'concurrency',
+})
 
 export function algorithmHint(text: string): string {
   const name = text.toLowerCase().replace(/[^a-z]/g, '')

@@ -7,9 +7,8 @@ const WRAPPERS = ['response', 'message']
 
 /** The units of one limit that a response has used. */
 export class Usage {
-  readonly #paths: string[][]
-  /** The units for each 1 of the number at each path. */
-  readonly #weights: number[]
+  /** The path of each number, and the units for each 1 of it. */
+  readonly #terms: [path: string[], weight: number][]
   readonly #numbers: (number | undefined)[] = []
   /** Data events since the last number. */
   #events = 0
@@ -18,14 +17,13 @@ export class Usage {
 
   constructor(limit: Pick<PolicyLimit, 'policy' | 'cost'>) {
     this.#limit = limit
-    const usage = limit.policy.cost.usage!
-    this.#paths = usage.map(([path]) => path.split('.'))
-    this.#weights = usage.map(([, weight]) => weight)
+    this.#terms = limit.policy.cost.usage!.map(([path, weight]) => [path.split('.'), weight])
   }
 
   /** False if a text has no number for this limit. Most events have none, so they are not parsed. A name may be written with escapes. */
   mayBeIn(text: string): boolean {
-    return this.#paths.some((path) => text.includes(`"${path.at(-1)}"`)) || /\\u00[2-7]/.test(text)
+    const isNamed = ([path]: [string[], number]) => text.includes(`"${path.at(-1)}"`)
+    return this.#terms.some(isNamed) || /\\u00[2-7]/.test(text)
   }
 
   /** Counts a data event, whose numbers replace those of earlier events. */
@@ -36,7 +34,7 @@ export class Usage {
   }
 
   read(value: unknown): void {
-    for (const [index, path] of this.#paths.entries()) {
+    for (const [index, [path]] of this.#terms.entries()) {
       const found = [[], ...WRAPPERS.map((name) => [name])]
         .map((wrapper) => [...wrapper, ...path].reduce(memberOf, value))
         .find(isUnits)
@@ -49,7 +47,7 @@ export class Usage {
   /** The weighted sum of the last numbers in units, at least 0. Undefined if there was none. */
   get #known(): number | undefined {
     if (!this.#numbers.some(isUnits)) return undefined
-    const parts = this.#weights.map((weight, index) => (this.#numbers[index] ?? 0) * weight)
+    const parts = this.#terms.map(([, weight], index) => (this.#numbers[index] ?? 0) * weight)
     const size = parts.reduce((sum, part) => sum + Math.abs(part), 0)
     // Products and sums have errors in their last bits. Without the deduction, 0.07 × 100 would be 8 units.
     const units = parts.reduce((sum, part) => sum + part, 0) - size * ROUNDING

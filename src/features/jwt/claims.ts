@@ -111,19 +111,14 @@ function issuerSource(url: string, algorithms: string[], parts: Required<ClaimsP
  */
 async function importKeys(document: unknown, algorithms: string[]) {
   const { keys: jwks } = document as { keys: unknown[] }
-  const imported = await Promise.all(
-    jwks.slice(0, MAX_KEYS).flatMap((jwk) =>
-      algorithms.map(async (alg) => {
-        try {
-          const key = await createLocalJWKSet({ keys: [jwk as never] })({ alg })
-          return { alg, kid: (jwk as { kid?: unknown }).kid, key }
-        } catch {
-          return undefined
-        }
-      }),
-    ),
+  const importing = jwks.slice(0, MAX_KEYS).flatMap((jwk) =>
+    algorithms.map(async (alg) => {
+      const key = await createLocalJWKSet({ keys: [jwk as never] })({ alg })
+      return { alg, kid: (jwk as { kid?: unknown }).kid, key }
+    }),
   )
-  const usable = imported.filter((key) => key !== undefined)
+  const settled = await Promise.allSettled(importing)
+  const usable = settled.flatMap((one) => (one.status === 'fulfilled' ? one.value : []))
   return usable.length > 0 ? usable : undefined
 }
 

@@ -82,14 +82,10 @@ export function createSender({
   function readKeys(): ReturnType<typeof keysOf> {
     const text = typeof secret === 'string' ? secret.trim() : ''
     const read = text === '' ? undefined : keysOf(text)
-    const [code, why] =
-      text === ''
-        ? [
-            'no-secret',
-            `set SLUICE_WEBHOOK_SECRET to ${SECRET_PREFIX} and 32 random bytes in base64`,
-          ]
-        : ['bad-secret', `SLUICE_WEBHOOK_SECRET: expected base64 after ${SECRET_PREFIX}`]
-    if (!read) log('webhook', code!, `no notice is sent: ${why}`)
+    const why = text
+      ? `SLUICE_WEBHOOK_SECRET: expected base64 after ${SECRET_PREFIX}`
+      : `set SLUICE_WEBHOOK_SECRET to ${SECRET_PREFIX} and 32 random bytes in base64`
+    if (!read) log('webhook', text ? 'bad-secret' : 'no-secret', `no notice is sent: ${why}`)
     return read
   }
 
