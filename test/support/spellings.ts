@@ -209,11 +209,11 @@ export async function compare(
   return { routed, wrong }
 }
 
-/** A client that sends targets unchanged. A target that cannot be sent or is not answered has no route. */
+/** A client that sends each target unchanged, and once. A target that cannot be sent or is not answered has no route. */
 export function client(url: string): { ask: (sent: string) => Promise<Route>; close: () => void } {
   const agent = new Agent({ keepAlive: true, maxSockets: 8 })
   const { hostname: host, port } = new URL(url)
-  const ask = (path: string) =>
+  const send = (path: string) =>
     new Promise<Route>((resolve) => {
       const asked = httpRequest(
         { host, port, path, agent, headers: { Host: HOST } },
@@ -225,6 +225,12 @@ export function client(url: string): { ask: (sent: string) => Promise<Route>; cl
       asked.on('error', () => resolve(undefined))
       asked.end()
     })
+  const routes = new Map<string, Promise<Route>>()
+  const ask = (path: string) => {
+    const route = routes.get(path) ?? send(path)
+    routes.set(path, route)
+    return route
+  }
   return { ask, close: () => agent.destroy() }
 }
 
