@@ -24,12 +24,7 @@ const shareOfAny = ({ reserve }: Policy): number =>
     ?.share ?? 0
 
 /** Makes the match of a policy by its name and its key. Its conditions, and the lists `allow` and `deny`, do not count. */
-export async function matchByKey(
-  rules: Rules,
-  name: string,
-  key: KeyValues,
-  plan: string | undefined,
-): Promise<Match | ConfigProblem> {
+export async function matchByKey(rules: Rules, name: string, key: KeyValues, plan?: string) {
   const policy = policyOf(rules, name)
   if (!policy) return { path: 'policy', expected: 'the name of a policy', got: show(name) }
   const found = await explicitKey(policy, key, plan, rules)
@@ -85,7 +80,7 @@ export async function explicitKey(
 }
 
 /** Makes the match of a policy with a partition key, or with a subject whose key is not known, in the size of a plan that it must have. */
-export function matchOf(policy: Policy, key: Part[] | string, plan?: string | undefined) {
+export function matchOf(policy: Policy, key: Part[] | string, plan?: string) {
   const planned = plan === undefined ? policy : ofPlan(policy, plan)
   if (!planned) {
     const names = Object.keys(policy.plan?.limits ?? {}).join(', ')

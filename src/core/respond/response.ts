@@ -48,13 +48,7 @@ export const problem = (
 export const jsonAnswer = (body: unknown, headers: FieldsByName = {}, status = 200): Response =>
   Response.json(body, { status, headers: { 'Cache-Control': 'no-store', ...headers } })
 
-/** @param waitMs the wait of `Retry-After`. Defaults to none */
-function respond(
-  status: number,
-  document: string,
-  fields: FieldsByName,
-  waitMs: number | null = null,
-): Response {
+function respond(status: number, document: string, fields: FieldsByName, waitMs?: number | null) {
   const all: FieldsByName = {
     'Content-Type': 'application/problem+json',
     'Cache-Control': 'no-store',
