@@ -67,9 +67,8 @@ export function redis(client: RedisClient): StoreClient {
         )
         commands.forEach(async (command, index) => {
           try {
-            answers[index] = {
-              result: await whenKnown(withoutFlag(command), (one) => send(one, until)),
-            }
+            const result = await whenKnown(withoutFlag(command), (one) => send(one, until))
+            answers[index] = { result }
           } catch (error) {
             answers[index] = answerOf(error)
           }

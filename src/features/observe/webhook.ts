@@ -65,13 +65,11 @@ export async function sign(
   return (await Promise.all(signatures)).join(' ')
 }
 
-const wait = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms))
-
 export function createSender({
   url,
   log,
   clock = systemClock,
-  sleep = wait,
+  sleep = (ms) => new Promise((resolve) => void setTimeout(resolve, ms)),
   attemptMs = ATTEMPT_MS,
 }: SenderOptions) {
   const inFlight = new Set<{ from: number; until: number }>()

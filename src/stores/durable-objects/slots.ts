@@ -5,14 +5,8 @@ import type { Slots } from './record.ts'
 
 type List = readonly Slots[]
 
-interface View {
-  /** The ends of the slots that have not ended, earliest first. */
-  ends: number[]
-  /** The end of a slot that is taken now: no slot ends before one that was taken earlier. */
-  newest: number
-}
-
-function viewOf(list: List, { terms }: Limit, now: number): View {
+/** The ends of the slots, earliest first, and that of a slot that is taken now: none ends before one that was taken earlier. */
+function viewOf(list: List, { terms }: Limit, now: number) {
   const ends = list
     .filter(({ end }) => end > now)
     .flatMap(({ end, count }) => new Array<number>(count).fill(end))

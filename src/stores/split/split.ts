@@ -129,24 +129,14 @@ export const chargedIn = ({ requests }: Pick<Fragment, 'requests'>, reply: Store
     .filter((request) => statesOf(request, reply).every(({ allowed }) => allowed))
     .flatMap(({ cells }) => cells.map(({ limit }) => limit).filter(({ cost }) => cost > 0))
 
-export function* statesBy(
-  requests: PartRequest[],
-  reply: StoreReply,
-): Generator<[Cell, StoreState]> {
-  for (const request of requests) {
-    const states = statesOf(request, reply)
-    for (const [index, cell] of request.cells.entries()) yield [cell, states[index]!]
-  }
-}
-
-interface PartLists {
-  part: PartName
-  lists: StoreRequest[][]
-}
+export const statesBy = (requests: PartRequest[], reply: StoreReply) =>
+  requests.flatMap((request) =>
+    request.cells.map((cell, at): [Cell, StoreState] => [cell, statesOf(request, reply)[at]!]),
+  )
 
 /** Never rejects: each list gets its reply or its error. @param isOne true if the parts share one list, so that each has one list */
 export type DecideParts = (
-  parts: PartLists[],
+  parts: { part: PartName; lists: StoreRequest[][] }[],
   options: StoreOptions,
   isOne: boolean,
 ) => Promise<StoreResult[][]>
@@ -255,7 +245,7 @@ export function createSplitStore(
     const limits = reply.replayed ? [] : chargedIn(fragment, reply)
     if (limits.length === 0) return
     const states = new Map(
-      [...statesBy(fragment.requests, reply)].map(([cell, state]) => [cell.limit, state]),
+      statesBy(fragment.requests, reply).map(([cell, state]) => [cell.limit, state]),
     )
     const requests = limits.map((limit): Correction => {
       const { decidedAt = reply.decidedAt, fallback } = states.get(limit)!
