@@ -4,7 +4,7 @@ import { withRedisUrl } from '../core/base/redis-url.ts'
 import type { Config } from '../core/config/parse.ts'
 import type { ScriptPart } from '../core/connection/upstash/part.ts'
 import { operations } from '../core/decide/operate.ts'
-import type { Feature, Limiter } from '../core/feature.ts'
+import { type Feature, featuresOf, type Limiter } from '../core/feature.ts'
 import { limiterOf } from '../core/limiter.ts'
 import { verify } from '../features/verify/index.ts'
 import { type AppMiddleware, middlewareOf } from '../hosts/app/middleware.ts'
@@ -46,17 +46,12 @@ export interface Built {
 /** Gives the module that `npx sluice build` writes its type. @internal */
 export const built = (own: Built): Built => own
 
-/** The parts of the general script that the host needs, features that it has, and what it lacks. */
-interface BuiltHost {
-  lua?: readonly ScriptPart[]
-  more?: readonly Feature[]
-  lacking?: LackingHost
-}
-
-/** @throws {Error} if the host lacks what the configuration needs @internal */
+/** @throws {Error} if `lacking`, the host, lacks what the configuration needs @internal */
 export function limiterFor(
   made: Built,
-  { lua = [operations], more = [], lacking }: BuiltHost = {},
+  lacking?: LackingHost,
+  lua: readonly ScriptPart[] = [operations],
+  byDefault: readonly Feature[] = [],
 ): Limiter {
   const { config, features, fits, live, compared } = made
   if (lacking && !fits.includes(lacking))
@@ -65,7 +60,7 @@ export function limiterFor(
     )
   const limiter = limiterOf(
     config,
-    [...namedFeatures(features), ...more, ...(config.use as Feature[])],
+    [...namedFeatures(features), ...featuresOf(config, byDefault)],
     lua,
     live && {
       options: live.options,
@@ -84,10 +79,7 @@ export const rateLimiter: AppMiddleware<Built> = (config) => middlewareOf(limite
 /** `createSluice` of `sluice`, for a built configuration. */
 export const createSluice = (config: Built): Sluice => withDoor(limiterFor(ofApp(config)))
 
-const ofGateway = (made: Built) => {
-  const verifies = made.config.use.some(({ name }) => name === 'verify')
-  return limiterFor(made, { lua: apiLua, more: verifies ? [] : [verify()] })
-}
+const ofGateway = (made: Built) => limiterFor(made, undefined, apiLua, [verify()])
 
 /** `createGateway` of `sluice`, for a built configuration. */
 export const createGateway = (

@@ -14,4 +14,4 @@ export const rateLimitProxy = <
 >(
   config: Built,
   proxy?: AdmittedProxy<Context, Event>,
-): LimitedProxy<Context, Event> => proxyOf(limiterFor(config, { lacking: 'next' }), proxy)
+): LimitedProxy<Context, Event> => proxyOf(limiterFor(config, 'next'), proxy)

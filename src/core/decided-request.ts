@@ -1,20 +1,9 @@
 import type { Decision } from './base/decision.ts'
-import type { RuntimeContext } from './base/runtime.ts'
 import { type Soon, whenKnown } from './base/when-known.ts'
-import { withResolvers } from './base/with-resolvers.ts'
-import type { PolicyLimit } from './decide/limit.ts'
 import { observe } from './decide/observed.ts'
 import type { DecideOptions, LimiterParts, Outcome } from './decide/question.ts'
-import {
-  type Charges,
-  holdsSlots,
-  type Kept,
-  type ResponseHead,
-  readsBody,
-  settle,
-  takeMore,
-} from './decide/settle.ts'
-import type { Limiter, Stages } from './feature.ts'
+import { type ResponseHead, readsBody } from './decide/settle.ts'
+import type { Limiter } from './feature.ts'
 import type { Matched, Rules } from './program/match.ts'
 import type { Verified } from './program/verified.ts'
 import type { RequestView } from './request/view.ts'
@@ -22,6 +11,7 @@ import { withCors } from './respond/cors.ts'
 import { withChanged } from './respond/own-fields.ts'
 import { refuse } from './respond/refusal.ts'
 import { decisionFields, refusal, withFields } from './respond/response.ts'
+import type { settleLater } from './settle-later.ts'
 
 /** What is known of a request when it is decided. */
 export interface Circumstances extends DecideOptions {
@@ -83,7 +73,7 @@ export class DecidedRequest implements CheckedRequest {
     this.passes = decision.allowed && (!verified || verified.through)
     // A request that Sluice answers has no response by which its charges could be settled.
     const charges = verified && !this.passes ? undefined : outcome.charges
-    this.settled = charges && settleLater(charges, parts, view.waitUntil, stages)
+    this.settled = charges && stages.settleLater!(charges, parts, view.waitUntil, stages)
     this.isRead =
       charges !== undefined && [...charges.keys()].some(({ policy }) => readsBody(policy))
   }
@@ -143,38 +133,3 @@ export class DecidedRequest implements CheckedRequest {
 }
 
 const noStore = { 'Cache-Control': 'no-store' }
-
-/** Prepares to settle charges after the response. `waitUntil` keeps their settlement if the client disconnects. */
-export function settleLater(
-  charges: Charges,
-  parts: LimiterParts,
-  waitUntil: RuntimeContext['waitUntil'],
-  { meter, whenEnded }: Stages,
-) {
-  const { promise, resolve } = withResolvers<void>()
-  waitUntil(promise)
-  let isSettled = false
-  /** @param head `undefined` if the response is not known */
-  const now = (head?: ResponseHead, kept?: Kept) => {
-    if (isSettled) return // A second refund would return units of other requests.
-    isSettled = true
-    const settling = settle(charges, parts, head, waitUntil, kept)
-    resolve(settling.catch(parts.onStoreError))
-  }
-  const take = (limit: PolicyLimit) => takeMore(limit, charges, parts.store, waitUntil)
-  return {
-    now,
-    withResponse(response: Response, method: string): Response {
-      const { status, headers } = response
-      const limits = [...charges.keys()]
-      const end = (kept?: Kept) => now({ status, headers }, kept)
-      // Servers discard the body of a response to HEAD, so `whenEnded` would never call back.
-      const isSent = method !== 'HEAD'
-      const metered = meter?.(response, { limits, isSent, take, end })
-      if (metered) return metered
-      if (isSent && whenEnded && limits.some(holdsSlots)) return whenEnded(response, end)
-      now(response)
-      return response
-    },
-  }
-}

@@ -7,12 +7,12 @@ import type { Config } from './config/parse.ts'
 import type { ScriptPart } from './connection/upstash/part.ts'
 import type { Engine, EngineStages } from './decide/engine.ts'
 import type { Observer } from './decide/observer.ts'
-import type { Metering } from './decide/settle.ts'
 import type { Endpoint } from './endpoint.ts'
 import type { MatchStages, Rules } from './program/match.ts'
 import type { VerifyStages } from './program/verified.ts'
 import type { AddressStages, ReadAddress } from './request/client-address.ts'
 import type { RefusalStages } from './respond/refusal.ts'
+import type { SettleStages } from './settle-later.ts'
 
 /** A feature of a limiter, in the field `use` of its configuration. */
 export interface Feature extends FeatureDeclaration {
@@ -32,18 +32,12 @@ export interface Stages
     EngineStages,
     MatchStages,
     RefusalStages,
+    SettleStages,
     VerifyStages {
   /** Returns why the body of a request is not readable; `undefined` for a readable body, or without one. For `sluice explain`. */
   bodyProblem?: (request: Request) => Promise<string | undefined>
   /** Returns a function for the rules in force. It never waits. */
   rules?: (deployed: Deployed) => (runtime: RuntimeContext) => Rules
-  /**
-   * Reads the cost of a response while its body passes, and returns the response to send; `undefined` if no charge depends on its body, or the
-   * body has no readable cost: `end` is then not called.
-   */
-  meter?: (answer: Response, metering: Metering) => Response | undefined
-  /** Calls back once the body of a response is sent, or sending fails. @returns the response to send */
-  whenEnded?: (answer: Response, ended: () => void) => Response
   /** Endpoints of the decision API. */
   endpoints?: readonly Endpoint[]
   /** Answers requests for paths under `/_sluice/`, in the order of the features. */

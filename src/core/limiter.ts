@@ -1,5 +1,6 @@
 /** Makes the limiter of a configuration in normal form: an engine, and the rules by which requests become limits. */
 import { createLog } from './base/log.ts'
+import { needed } from './base/needed.ts'
 import { type Soon, whenKnown } from './base/when-known.ts'
 import type { Config } from './config/parse.ts'
 import type { ScriptPart } from './connection/upstash/part.ts'
@@ -31,6 +32,7 @@ export function limiterOf(
   })
   const own = compiled(config)
   const { rules, observer } = stages
+  if (config.policies.some(({ settles }) => settles)) needed(stages.settleLater, 'settling')
   return {
     ...createEngine(config, log, stages),
     readAddress: addressReader(config.clientAddress, log, stages),

@@ -170,6 +170,11 @@ function neededFor(options: Drawn['config']): string[] {
     plans: has('plan') || has('limits'),
     proxies: /"trustedProxies":\[[^\]]*"(private|cloudflare)"/.test(JSON.stringify(clientAddress)),
     refusals: [refusal, ...policies.map((one) => one.refusal)].some(isData),
+    settling: policies.some(
+      ({ algorithm, countOnly, cost }) =>
+        algorithm === 'concurrency' ||
+        [countOnly, Object(cost).response, Object(cost).usage].some((one) => one !== undefined),
+    ),
     shield: shield !== undefined,
     slidingLog: counts('sliding-log'),
     turns: policies.some(({ wait, mode }) => wait !== undefined && mode !== 'shadow'),
@@ -221,7 +226,9 @@ describe('A field brings its feature, and no other module of a feature:', () => 
       ['conditions'],
     ],
     ['penalty', policy({ penalty: 'manual' }), ['bans']],
-    ['algorithm: concurrency', policy({ algorithm: 'concurrency' }), ['concurrency']],
+    ['algorithm: concurrency', policy({ algorithm: 'concurrency' }), ['concurrency', 'settling']],
+    ['countOnly', policy({ countOnly: ['5xx'] }), ['settling']],
+    ['the price of a response', policy({ cost: { response: 'x-price', max: 9 } }), ['settling']],
     ['algorithm: sliding-log', policy({ algorithm: 'sliding-log' }), ['slidingLog']],
     ['distinct', policy({ distinct: 'header:x-user' }), ['clientValues', 'distinct']],
     ['lease', policy({ lease: { max: 5, ttl: '1s' } }), ['leases']],
@@ -606,7 +613,7 @@ test('The parser is loaded for the first document of live policies, and knows wh
   }
   const own = { config, features: featuresFor(config), fits: ['node' as const] }
   const made = built({ ...own, live: { options, load } })
-  const limiter = limiterFor(made, { lacking: 'node' })
+  const limiter = limiterFor(made, 'node')
   const document = (policy: object) =>
     JSON.stringify({ policies: [{ name: 'b', limit: 1, window: '1h', ...policy }] })
   const rulesAfter = async (text: string) => {

@@ -5,6 +5,7 @@ const proxy = mutantsOf('src/hosts/worker/proxy.ts', folder)
 const gateway = mutantsOf('src/hosts/worker/answering.ts', folder)
 const middleware = mutantsOf('src/hosts/app/middleware.ts', folder)
 const decidedRequest = mutantsOf('src/core/decided-request.ts', folder)
+const settling = mutantsOf('src/core/settle-later.ts', folder)
 const health = mutantsOf('src/api/health.ts', folder)
 const router = mutantsOf('src/api/router.ts', folder)
 const override = mutantsOf('src/features/overrides/endpoints.ts', folder)
@@ -122,7 +123,7 @@ export const gatewayMutants: Mutant[] = [
     "log('shadow-refused', '',",
     'shadow',
   ),
-  decidedRequest(
+  settling(
     'A response to HEAD never releases its slot',
     "method !== 'HEAD'",
     "method !== 'OPTIONS'",
@@ -134,7 +135,7 @@ export const gatewayMutants: Mutant[] = [
     '',
     'outcomes',
   ),
-  decidedRequest(
+  settling(
     'A charge is settled by the status 200 always',
     'now(response)',
     'now({ status: 200, headers })',

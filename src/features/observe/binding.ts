@@ -1,8 +1,9 @@
-/** The event of a decision, and the policy that it names. */
+/** The event of a decision, and the policy and the client that it names. */
 import type { LimitState } from '../../core/base/decision.ts'
 import type { DecidedBy, DecisionFact } from '../../core/decide/observer.ts'
 import type { Match } from '../../core/program/match.ts'
 import type { DecisionEvent, DecisionOutcome } from './event.ts'
+import type { ObserveSettings } from './options.ts'
 
 /** A client is near its limit if this share of the quota remains, or less. */
 const NEAR = 0.2
@@ -80,3 +81,19 @@ const refuses = ({ allowed }: LimitState) => !allowed
 
 const greatest = <T>(items: T[], measure: (item: T) => number): T =>
   items.reduce((best, one) => (measure(one) > measure(best) ? one : best))
+
+/** The label of a client in events and counts, by `observe.subjects`. Known at once if the isolate has hashed the key recently. */
+export function labelOf(
+  subjects: ObserveSettings['subjects'],
+  key: Match['partitionKey'],
+  hash: DecisionFact['hash'],
+) {
+  if (subjects === 'none') return undefined
+  return (subjects === 'plain' ? readable(key) : undefined) ?? hash(key)
+}
+
+/** A text such as `ip=203.0.113.7`. `undefined` if a value is missing, long or has unusual characters. */
+const readable = (key: Match['partitionKey']) =>
+  key.every(([, value]) => value !== undefined && /^[\w.:/@-]{1,64}$/.test(value))
+    ? key.map(([label, value]) => `${label}=${value}`).join(',')
+    : undefined

@@ -110,7 +110,6 @@ export function answering(
 function originProblem(origin: string | undefined, request: Request): string | undefined {
   if (origin === undefined) return 'set origin in sluice.config.ts, or the variable ORIGIN'
   if (origin === 'zone') return noZone(request)
-  return isOrigin(origin)
-    ? undefined
-    : 'the variable ORIGIN: expected a URL like "https://origin.example.com", or "zone"'
+  if (isOrigin(origin)) return undefined
+  return 'the variable ORIGIN: expected a URL like "https://origin.example.com", or "zone"'
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Part } from '../../../../src/core/base/part.ts'
 import { hashedSubjects } from '../../../../src/core/decide/subject.ts'
-import { labelOf } from '../../../../src/features/observe/label.ts'
+import { labelOf } from '../../../../src/features/observe/binding.ts'
 
 const hash = hashedSubjects('a secret')
 const ip = (value: string): Part[] => [['ip', value]]
