@@ -60,11 +60,12 @@ export function expressionOf(config: Config, options: ConfigOptions): Expression
     ...{ allow: config.allow.map(withoutAccept), deny: config.deny.map(withoutAccept) },
     store,
   }
-  const used = use.map(({ built, ...feature }) =>
-    built
+  const used = use.map((feature) => {
+    const { built } = feature
+    return built
       ? `${built.maker}(${write(built.settings)}, { ${built.parts.join(', ')} })`
-      : write(feature),
-  )
+      : write(feature)
+  })
   const headers = [options.headers ?? 'draft-11'].flat().filter((one) => one !== 'off')
   const sets = headers.map((one) =>
     one === 'draft-11' ? textOf(one) : `headerSet(${JSON.stringify(one)})`,

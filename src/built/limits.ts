@@ -11,6 +11,8 @@ export { Calendar } from '../core/base/calendar.ts'
 /** @internal */
 export * from '../features/compile.ts'
 /** @internal */
+export * from '../features/observe/destinations.ts'
+/** @internal */
 export { compared } from './compared.ts'
 
 /** Limits that are built. Only their module makes them. */

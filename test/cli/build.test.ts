@@ -11,6 +11,7 @@ import { expressionOf, moduleOf, neededBy } from '../../cli/build/module.ts'
 import { builtFileOf, main, staleness } from '../../cli/build.ts'
 import { hostOf, hosts } from '../../cli/project/hosts.ts'
 import * as exported from '../../src/built/built.ts'
+import * as ofLimits from '../../src/built/limits.ts'
 import { rateLimitProxy } from '../../src/built/next.ts'
 import { fastifyRateLimiter, rateLimiter } from '../../src/built/node.ts'
 import { parse as parseDocument } from '../../src/built/parser.ts'
@@ -507,6 +508,18 @@ test('A value that the file does not have is an error.', () => {
   expect(() => expressionOf(parse(other), options)).toThrow('a function that is not in the file')
 })
 
+test('A feature that is an object of a class is the one of the options.', () => {
+  class Own {
+    name = 'own'
+    compile = () => ({})
+    more() {}
+  }
+  const options: ConfigOptions = { policies: [], use: [new Own() as never] }
+  const { text, usesOptions } = expressionOf(parse(options), options)
+  expect(text).toContain('use: [options["use"][0]]')
+  expect(usesOptions).toBe(true)
+})
+
 test('A module with other functions than at its build names the command.', () => {
   const options: ConfigOptions = { policies: [{ name: 'a', limit: 5, window: '1m', key: () => 1 }] }
   expect(compared(fingerprintOf(options), options)).toEqual({})
@@ -767,6 +780,23 @@ describe('In a project', () => {
       await writeFile(config, `export default { limits: ${limits} }`)
       expect(await run(config, '--check')).toBe(1)
     }))
+
+  test.each([
+    {},
+    { to: 'log' },
+    { to: ['analytics:DATA', 'trace', 'otlp:https://collector.example/metrics'] },
+    { webhook: { url: 'https://hooks.example/limits' } },
+  ] satisfies ObserveOptions[])('the entry of limits has all that observe(%j) needs.', (of) => {
+    const options = { policies: [{ name: 'a', limit: 5, window: '1m' }], use: [observe(of)] }
+    const from = './sluice.config.ts'
+    const text = moduleOf({
+      config: parse(options as ConfigOptions),
+      options: options as never,
+      from,
+    })
+    const [, names] = /import \{ (.*) \} from 'sluice\/built\/limits'/.exec(text)!
+    expect(names!.split(', ').filter((name) => !(name in ofLimits))).toEqual([])
+  })
 
   test('the problems of limits have their places in the file.', () =>
     building(async (run, config) => {

@@ -74,8 +74,9 @@ export const withDoor = (limiter: Limiter): Sluice => ({
 
 export const checkOf =
   (limiter: Limiter): Sluice['check'] =>
-  async (request, { env, waitUntil = keepNothing, context = request, ...connection } = {}) => {
-    const runtime = { env: variablesFor(env), waitUntil, context, ...connection }
+  async (request, { env, waitUntil, context = request, ...connection } = {}) => {
+    const keepAlive = waitUntil ?? keepNothing // JavaScript may pass null
+    const runtime = { env: variablesFor(env), waitUntil: keepAlive, context, ...connection }
     const checked = await checkRequest(limiter, request, runtime)
     return new Result(checked, checked.passes ? undefined : await checked.refuse())
   }

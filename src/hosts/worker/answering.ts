@@ -65,7 +65,8 @@ export function answering(
     const { raw: request, path } = c.req
     if (path === '') return badHost()
     const runtime = runtimeOf(c)
-    const { env } = runtime
+    // Not of the process, where other software names its own origin so.
+    const env: Record<string, unknown> = c.env ?? {}
     const origin = (env.ORIGIN as string | undefined) ?? config.origin
     /** Adds the CORS fields to a response that the gateway itself makes. */
     const finishProblem = (answer: Response) =>

@@ -53,6 +53,20 @@ test('If the database refuses connections, each policy gives its fallback, no re
   expect(isolate.logs.join()).not.toContain('secret-token')
 })
 
+test('ORIGIN of the process, which other software reads too, is not that of the Worker.', async () => {
+  process.env.ORIGIN = 'http://127.0.0.1:1'
+  try {
+    const before = gateway.origin.requests()
+    expect((await gateway.fetch('/x')).status).toBe(200)
+    expect(gateway.origin.requests()).toBe(before + 1)
+    const own = gatewayOf({ CONFIG: JSON.stringify({ policies }) } as never)
+    const answer = await own.fetch(new Request('http://a.test/x'))
+    expect(await answer.json()).toMatchObject({ title: 'No origin' })
+  } finally {
+    delete process.env.ORIGIN
+  }
+})
+
 test('A GET or HEAD with a body in chunks, which workerd would drop, is refused with 411; a POST is forwarded.', async () => {
   const statusOf = async (method: string) => {
     const headers = { 'transfer-encoding': 'chunked' }

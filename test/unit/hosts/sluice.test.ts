@@ -132,6 +132,18 @@ test('Without clientAddress, a policy by address fails outside of Cloudflare, an
   expect((await byKey.check(request, { env })).allowed).toBe(true)
 })
 
+test('A waitUntil of null, as JavaScript may pass it, is none.', async () => {
+  const sluice = createSluice({
+    namespace: `null-${++namespaces}`,
+    deadline: '5s',
+    clientAddress: 'socket',
+    policies: [{ name: 'a', limit: 2, window: '1h', countOnly: '4xx' }],
+  })
+  const options = { env, waitUntil: null as never, remoteAddress: '192.0.2.1' }
+  const { finish } = await sluice.check(new Request('http://localhost/'), options)
+  expect(finish(new Response()).status).toBe(200)
+})
+
 test('Without an environment, the variables of the process are used.', async () => {
   Object.assign(process.env, env)
   try {
