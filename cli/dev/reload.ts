@@ -77,6 +77,7 @@ export async function startReloading(options: Reloading): Promise<ReloadingWorke
       throw error
     })
     folders = foldersOf(files)
+    watching.update(folders)
     const description = configured ? await read(false) : NO_CONFIGURATION
     const options = await runtime(description, wrangler)
     const made = JSON.stringify([script, options])
@@ -126,7 +127,6 @@ export async function startReloading(options: Reloading): Promise<ReloadingWorke
           problem = message
         },
       )
-      if (folders) watching.update(folders)
     }
     if (!folders && !stopping) retry = setTimeout(() => void reload(), RETRY_MS).unref()
     busy = false
@@ -135,7 +135,6 @@ export async function startReloading(options: Reloading): Promise<ReloadingWorke
   const watching = watchFolders(project, () => void reload())
   try {
     const description = (await load())!
-    watching.update(folders!)
     return {
       description,
       ended,

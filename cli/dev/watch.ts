@@ -45,9 +45,12 @@ export function watchFolders(root: string, changed: () => void) {
     for (const watcher of watchers) watcher.close()
   }
   return {
-    /** Replaces the watchers of the imported folders. A folder may have been removed and created again. */
+    /**
+     * Replaces the watchers of the imported folders. A folder may have been removed and created again. The new watchers start first:
+     * an event that waits for a watcher that is closed is lost.
+     */
     update(folders: string[]) {
-      closeAll(others)
+      const before = others
       others = folders
         .filter((folder) => folder !== root && !`${folder}/`.startsWith(`${src}/`))
         .flatMap((folder) => {
@@ -57,6 +60,7 @@ export function watchFolders(root: string, changed: () => void) {
             return [] // the folder has been removed
           }
         })
+      closeAll(before)
     },
     close: () => closeAll([...known, ...others]),
   }
