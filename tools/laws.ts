@@ -1,4 +1,4 @@
-/** `npm run test:laws -- --runs N`: tests each law of the algorithms with N random schedules. `npm test` uses 200; this defaults to 10,000. */
+/** `npm run test:laws -- --runs N`: tests each law of the algorithms with N random schedules. `npm test` uses 64; this defaults to 10,000. */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'

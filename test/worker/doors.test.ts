@@ -44,3 +44,7 @@ describe.each(['request', 'limits'])('The door %s', (door) => {
 test('No call waits for the I/O of another request.', () => {
   expect(logs.join('\n')).not.toMatch(CROSS_REQUEST_IO)
 })
+
+test('Nothing looks at `process`, for which workerd would load 28 modules of Node.', async () => {
+  expect(await get('process')).toBe('0')
+})
