@@ -4,9 +4,9 @@ import { parseArgs } from 'node:util'
 import { writeBetween } from '../markers.ts'
 import { openServer } from './server.ts'
 import { startLoad } from './stack/load.ts'
-import { about, warningOf } from './stack/report/about.ts'
+import { about as machineOf, warningOf } from './stack/report/about.ts'
 import { panelsOf } from './stack/report/panels.ts'
-import { type Report, reportOf } from './stack/report/report.ts'
+import { reportOf, verdictOf } from './stack/report/report.ts'
 import { draw } from './stack/report/svg.ts'
 import type { Results } from './stack/results.ts'
 import { otherParts, type Plan, quick, runAll, thorough, verdictParts } from './stack/suite.ts'
@@ -25,9 +25,9 @@ with the targets first, then latency, HTTP calls, billed commands and CPU as Mar
                   ${[...verdictParts, ...otherParts].join(', ')}
   --soak          run only the soak test, 60 s
   --workerd PATH  use another workerd binary
-  --json FILE     write the report and all figures to a file
-  --page FILE     measure nothing; write such a file to docs/reference/benchmarks.md
-                  and tools/bench/RESULTS.md
+  --json FILE     write all figures to a file
+  --page FILE,…   measure nothing; write such files, the newest first, to
+                  docs/reference/benchmarks.md, and the first to tools/bench/RESULTS.md
   --help          show this text`
 
 const { values } = parseArgs({
@@ -54,7 +54,7 @@ function planOf(): Plan | undefined {
 async function main() {
   const plan = planOf()
   if (!plan) return console.log(USAGE)
-  if (values.page) return writePage(JSON.parse(await readFile(values.page, 'utf8')))
+  if (values.page) return writePage(values.page.split(','))
   const began = Date.now()
   const warning = warningOf()
   const log = (line: string) =>
@@ -67,10 +67,11 @@ async function main() {
   try {
     if (!server.owned) throw new Error('This command empties its Redis. Unset REDIS_URL.')
     const results = await runAll({ server, load, workers }, plan, log)
-    const machine = await about(server.name, plan.rounds, binary)
-    const report = reportOf(warning + machine, results)
-    console.log(`${report.verdict}\n\n${report.details}`)
-    if (values.json) await writeFile(values.json, toJson({ report, results }))
+    const machine = await machineOf(server.name, plan.rounds, binary)
+    const about = warning + machine
+    const { verdict, details } = reportOf(about, results)
+    console.log(`${verdict}\n\n${details}`)
+    if (values.json) await writeFile(values.json, toJson({ about, details, results }))
   } finally {
     load.stop()
     await workers.remove()
@@ -81,19 +82,24 @@ async function main() {
 
 /** A finished run. */
 interface Run {
-  report: Report
+  about: string
+  /** The tables of its report: they need the latency of each request, which the file leaves out. */
+  details: string
   results: Results
 }
 
-/** Leaves out the latency of each request. */
 const toJson = (run: Run) =>
   `${JSON.stringify(run, (key, value) => (key === 'latencies' ? undefined : value), 2)}\n`
 
-async function writePage({ report, results }: Run) {
+async function writePage(files: string[]) {
+  const texts = await Promise.all(files.map((file) => readFile(file, 'utf8')))
+  const runs: Run[] = texts.map((text) => JSON.parse(text))
+  const results = runs.map(({ results }) => results) as [Results, ...Results[]]
+  const verdict = verdictOf(runs.map(({ about }) => about), results)
   const docs = new URL('../../docs/reference/', import.meta.url)
-  await writeBetween(new URL('benchmarks.md', docs), 'performance', report.verdict)
-  await writeBetween(new URL('RESULTS.md', import.meta.url), 'performance', report.details)
-  const picture = draw('What a decision costs', panelsOf(results))
+  await writeBetween(new URL('benchmarks.md', docs), 'performance', verdict)
+  await writeBetween(new URL('RESULTS.md', import.meta.url), 'performance', runs[0]!.details)
+  const picture = draw('What a decision costs', panelsOf(results[0]))
   await writeFile(new URL('performance.svg', docs), picture)
 }
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { neededBy } from '../../../cli/build/module.ts'
 import { warningOf } from '../../../tools/bench/stack/report/about.ts'
 import { panelsOf } from '../../../tools/bench/stack/report/panels.ts'
-import { reportOf } from '../../../tools/bench/stack/report/report.ts'
+import { reportOf, verdictOf } from '../../../tools/bench/stack/report/report.ts'
 import { shieldText } from '../../../tools/bench/stack/report/shield.ts'
 import { draw } from '../../../tools/bench/stack/report/svg.ts'
 import { digits, signed, withSign, withSpread } from '../../../tools/bench/stack/report/table.ts'
@@ -12,7 +12,7 @@ import { workloadTable } from '../../../tools/bench/stack/report/workload.ts'
 import { quickVariants } from '../../../tools/bench/stack/suite.ts'
 import { judge, targets } from '../../../tools/bench/stack/targets.ts'
 import { settingsOf, type VariantId, variants } from '../../../tools/bench/stack/variants.ts'
-import { judgeRow, rows } from '../../../tools/bench/stack/verdict.ts'
+import { judgeRow, judgeRuns, rows } from '../../../tools/bench/stack/verdict.ts'
 import { workloads } from '../../../tools/bench/stack/workloads.ts'
 import { results, sample } from './samples.ts'
 
@@ -146,6 +146,14 @@ describe('the verdict', () => {
     expect(text).toMatch(/^### Verdict\n\nOf 2 rows .*worse in 1/)
     expect(text).toContain(`- **${cpu.what}.** ${cpu.why}`)
     expect(reportOf('about', lone([100], [120])).verdict).not.toContain(cpu.why)
+  })
+
+  test('Of two runs, a row is better or worse, and meets its target, only if both say so.', () => {
+    const [won, lost] = [lone([60], [120]), lone([150], [120])]
+    expect(judgeRuns(cpu, [won, won])).toMatchObject({ result: 'better', isMet: true })
+    expect(judgeRuns(cpu, [won, lost])).toMatchObject({ result: 'even', isMet: false })
+    const text = verdictOf(['about'], [won, lost])
+    expect(text).toContain('0.50 × | 1.25 × ')
   })
 
   test('A quick run measures every row that reads a workload.', () => {

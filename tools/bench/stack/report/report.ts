@@ -18,6 +18,10 @@ export interface Report {
 
 const joined = (parts: string[]) => parts.filter(Boolean).join('\n\n')
 
+/** The verdict of runs, the newest first. */
+export const verdictOf = (abouts: string[], runs: [Results, ...Results[]]) =>
+  joined([verdictText(runs), [...new Set(abouts)].join(' ')])
+
 /** The report of a run. */
 export function reportOf(about: string, results: Results): Report {
   const { shield, isolates, redis } = results
@@ -35,5 +39,5 @@ export function reportOf(about: string, results: Results): Report {
     ...(isolates ? [isolatesText(isolates)] : []),
     ...(shield ? [shieldText(shield)] : []),
   ]
-  return { verdict: joined([verdictText(results), about]), details: joined(details) }
+  return { verdict: verdictOf([about], [results]), details: joined(details) }
 }

@@ -1,29 +1,31 @@
 import { spread } from '../../statistics.ts'
 import type { Results } from '../results.ts'
-import { judgeRow, type LimiterId, limiters, type Row, rows, type Verdict } from '../verdict.ts'
+import { judgeRuns, type LimiterId, limiters, type Row, rows, type Verdict } from '../verdict.ts'
 import { alignedTable, digits, signed, withSign, withSpread } from './table.ts'
 
 /** The first lines of the output: what was measured, Sluice, its peer, and the target. */
-export function verdictText(results: Results): string {
-  const verdicts = rows.flatMap((row) => judgeRow(row, results) ?? [])
+export function verdictText(runs: [Results, ...Results[]]): string {
+  const verdicts = rows.flatMap((row) => judgeRuns(row, runs) ?? [])
   if (verdicts.length === 0) return 'No row of the verdict was measured.'
   const lines = verdicts.map((verdict) => {
-    const { row, sluice, peer, result, isMet } = verdict
+    const { row, sluice, peer, again, result, isMet } = verdict
     return [
       row.what,
       shown(row, sluice.median),
       peer ? shown(row, peer.median) : '–',
-      against(verdict),
+      ...[verdict, ...again].map(against),
       result ?? '–',
       targetOf(row),
       isMet ? '✓ met' : '✗ missed',
     ]
   })
-  const head = ['measured', limiters.sluice, limiters.peer, 'against it', 'Sluice is', 'target', '']
+  const others = runs.slice(1).map(() => 'in another run')
+  const compared = ['against it', ...others, 'Sluice is']
+  const head = ['measured', limiters.sluice, limiters.peer, ...compared, 'target', '']
   const lost = verdicts.filter(({ result, isMet }) => result === 'worse' || !isMet)
   return [
     '### Verdict',
-    summaryOf(verdicts),
+    `${summaryOf(verdicts)}${others.length > 0 ? ' A row is better or worse, and meets its target, only if each run says so.' : ''}`,
     alignedTable(head, lines),
     ...(lost.length > 0
       ? ['Where Sluice takes more than its peer or its target, and why:', reasonsFor(lost)]
@@ -45,7 +47,7 @@ function summaryOf(verdicts: Verdict[]): string {
 }
 
 /** A ratio, or for times a difference, with the middle half of the rounds. */
-function against({ row, against: found }: Verdict): string {
+function against({ row, against: found }: Pick<Verdict, 'row' | 'against'>): string {
   if (!found) return '–'
   return row.unit === 'ms' ? `${withSign(found)} ms` : `${withSpread(found)} ×`
 }
