@@ -57,8 +57,8 @@ export async function startReloading(options: Reloading): Promise<ReloadingWorke
   let changed = false
   let stopping = false
 
-  /** Builds the Worker from the files and sends new requests to it. Returns `undefined` if nothing has changed. */
-  async function load(): Promise<Description | undefined> {
+  /** Builds the Worker from the files, and sends new requests to it if it differs from the one that runs. */
+  async function load(): Promise<Description> {
     folders = undefined
     if (configured && !existsSync(join(project, 'sluice.config.ts'))) {
       throw new Error('sluice.config.ts: the file does not exist')
@@ -81,9 +81,8 @@ export async function startReloading(options: Reloading): Promise<ReloadingWorke
     const description = configured ? await read(false) : NO_CONFIGURATION
     const options = await runtime(description, wrangler)
     const made = JSON.stringify([script, options])
-    if (made === running?.made && problem === undefined) return undefined
-    if (made === running?.made) return description
-    if (changed) return undefined // load again: the bundle and the description may differ
+    // After another change the bundle and the description may differ.
+    if (running && (made === running.made || changed)) return description
     const { id, port: worker } = await host.start(script, options)
     const before = running
     running = { made, id, target: { port: worker, inFlight: 0 } }
@@ -104,37 +103,58 @@ export async function startReloading(options: Reloading): Promise<ReloadingWorke
     host.stop(id)
   }
 
-  let busy = false
+  /** Loads until no file has changed meanwhile: it may have been read half written. */
+  async function loadAll(): Promise<Description> {
+    for (;;) {
+      changed = false
+      try {
+        const description = await load()
+        if (!changed || stopping) return description
+      } catch (error) {
+        if (!changed || stopping) throw error
+      }
+      await sleep(QUIET_MS)
+    }
+  }
+
+  let busy = true
+  /** The Worker that the last line is about. */
+  let logged: string | undefined
   async function reload() {
     changed = true
     if (busy) return
     busy = true
     clearTimeout(retry)
-    while (changed && !stopping) {
-      await sleep(QUIET_MS)
-      changed = false
-      await load().then(
-        (description) => {
-          if (changed) return
-          problem = undefined
-          if (description) log(`Reloaded: ${configured ? summary(description) : 'the Worker'}.`)
-        },
-        ({ message }: Error) => {
-          if (changed || stopping) return
-          if (message !== problem) {
-            log(`Not reloaded: ${message}. The last valid configuration stays active.`)
-          }
-          problem = message
-        },
-      )
-    }
+    await sleep(QUIET_MS)
+    await loadAll().then(
+      (description) => {
+        if (problem !== undefined || logged !== running!.made) {
+          log(`Reloaded: ${configured ? summary(description) : 'the Worker'}.`)
+        }
+        problem = undefined
+        logged = running!.made
+      },
+      ({ message }: Error) => {
+        if (stopping) return
+        if (message !== problem) {
+          log(`Not reloaded: ${message}. The last valid configuration stays active.`)
+        }
+        problem = message
+      },
+    )
     if (!folders && !stopping) retry = setTimeout(() => void reload(), RETRY_MS).unref()
     busy = false
   }
 
   const watching = watchFolders(project, () => void reload())
   try {
-    const description = (await load())!
+    const description = await load().catch((error) => {
+      if (!changed) throw error
+      return loadAll()
+    })
+    logged = running!.made
+    busy = false
+    if (changed) void reload()
     return {
       description,
       ended,

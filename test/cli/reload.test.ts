@@ -37,16 +37,19 @@ const write = async (name: string, content: string) => {
   writeFileSync(join(folder, name), content)
 }
 const save = (content: string, name = 'sluice.config.ts') => write(name, content)
-const start = async (port: number) =>
+const start = async (port: number, meanwhile?: () => void) =>
   startReloading({
     port,
     program: { file: join(packageFolder, 'dist/cli.js'), project: folder, check: 'npm run check' },
     configured: true,
-    runtime: async (_, { vars, compatibilityDate }) => ({
-      project: folder,
-      runtime: { compatibilityDate: compatibilityDate!, compatibilityFlags: [] },
-      env: vars,
-    }),
+    async runtime(_, { vars, compatibilityDate }) {
+      meanwhile?.()
+      return {
+        project: folder,
+        runtime: { compatibilityDate: compatibilityDate!, compatibilityFlags: [] },
+        env: vars,
+      }
+    },
     log: (line) => lines.push(line),
   })
 
@@ -205,3 +208,19 @@ test.each([
     await expect(start(await freePort())).rejects.toThrow(message)
   },
 )
+
+test('An edit while the first Worker starts reloads it.', async () => {
+  await save(withLimit(10))
+  const port = await freePort()
+  let edit: (() => void) | undefined = () => {
+    edit = undefined
+    void save(withLimit(77))
+  }
+  const another = await start(port, () => edit?.())
+  try {
+    const limit = async () => (await fetch(`http://127.0.0.1:${port}/`)).text()
+    await expect.poll(limit).toMatch(/^77/)
+  } finally {
+    await another.stop()
+  }
+})

@@ -95,7 +95,10 @@ async function writePage(files: string[]) {
   const texts = await Promise.all(files.map((file) => readFile(file, 'utf8')))
   const runs: Run[] = texts.map((text) => JSON.parse(text))
   const results = runs.map(({ results }) => results) as [Results, ...Results[]]
-  const verdict = verdictOf(runs.map(({ about }) => about), results)
+  const verdict = verdictOf(
+    runs.map(({ about }) => about),
+    results,
+  )
   const docs = new URL('../../docs/reference/', import.meta.url)
   await writeBetween(new URL('benchmarks.md', docs), 'performance', verdict)
   await writeBetween(new URL('RESULTS.md', import.meta.url), 'performance', runs[0]!.details)

@@ -35,6 +35,7 @@ const source = mutantsOf('cli/init/source.ts', 'test/cli')
 const confirm = mutantsOf('cli/init/confirm.ts', 'test/cli')
 const manifest = mutantsOf('cli/init/package-json.ts', 'test/cli')
 const reload = mutantsOf('cli/dev/reload.ts', 'test/cli')
+const watching = mutantsOf('cli/dev/watch.ts', 'test/cli')
 const release = mutantsOf('tools/release/version.ts', 'test/tools')
 const session = mutantsOf('cli/dashboard/session.ts', 'test/cli')
 const dashboardServer = mutantsOf('cli/dashboard/server.ts', 'test/cli')
@@ -346,11 +347,19 @@ export const devMutants: Mutant[] = [
     'if (own !== command) scripts[name] = command',
     'init',
   ),
+  reload('a save without a change is logged', 'logged !== running!.made', 'true', 'reload'),
+  reload('a reload that loads twice is not logged', 'logged !== running!.made', 'false', 'reload'),
   reload(
-    'a save without a change reloads',
-    'if (made === running?.made && problem === undefined) return undefined',
+    'an edit while the first Worker starts is lost',
+    'if (changed) void reload()',
     '',
     'reload',
+  ),
+  watching(
+    'an edit before the folders are watched anew is lost',
+    'const before = others',
+    'closeAll(others)\n      const before: FSWatcher[] = []',
+    'watch',
   ),
   reload(
     'a request in flight ends with its Worker',
