@@ -23,13 +23,13 @@ export const socketOf = ({ socket }: NodeRequest): NodeSocket => socket
 const FORBIDDEN = ['CONNECT', 'TRACE', 'TRACK']
 
 const badRequest = (what: string) =>
-  problem(400, { title: 'Bad request', detail: `The ${what} of the request is invalid.` })
+  problem(400, { title: 'Bad Request', detail: `The ${what} of the request is invalid.` })
 
 /** Makes a `Request` without a body, or the answer to a request that cannot be one. */
 export function toRequest(incoming: NodeRequest): Request | Response {
   const { method = 'GET', rawHeaders } = incoming
   if (FORBIDDEN.includes(method))
-    return problem(405, { title: 'Method not allowed', detail: `${method} is not supported.` })
+    return problem(405, { title: 'Method Not Allowed', detail: `${method} is not supported.` })
   const url = urlOf(incoming)
   if (!url) return badRequest('Host or the target')
   try {
