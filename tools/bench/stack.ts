@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 import { writeBetween } from '../markers.ts'
 import { openServer } from './server.ts'
 import { startLoad } from './stack/load.ts'
-import { about as machineOf, warningOf } from './stack/report/about.ts'
+import { about, warningOf } from './stack/report/about.ts'
 import { panelsOf } from './stack/report/panels.ts'
 import { reportOf, verdictOf } from './stack/report/report.ts'
 import { draw } from './stack/report/svg.ts'
@@ -67,11 +67,10 @@ async function main() {
   try {
     if (!server.owned) throw new Error('This command empties its Redis. Unset REDIS_URL.')
     const results = await runAll({ server, load, workers }, plan, log)
-    const machine = await machineOf(server.name, plan.rounds, binary)
-    const about = warning + machine
-    const { verdict, details } = reportOf(about, results)
+    const machine = warning + (await about(server.name, plan.rounds, binary))
+    const { verdict, details } = reportOf(machine, results)
     console.log(`${verdict}\n\n${details}`)
-    if (values.json) await writeFile(values.json, toJson({ about, details, results }))
+    if (values.json) await writeFile(values.json, toJson({ about: machine, details, results }))
   } finally {
     load.stop()
     await workers.remove()

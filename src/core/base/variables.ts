@@ -2,7 +2,7 @@ import { isCloudflare } from './runtime.ts'
 
 const isOnCloudflare = isCloudflare()
 
-// In workerd the first look at `process` loads the modules of Node behind it: a third of a cold start.
+// In workerd the first look at `process` loads 28 modules of Node: a seventh of a cold start.
 const { process } = (isOnCloudflare ? {} : globalThis) as { process?: { env?: object } }
 
 let known: object | undefined

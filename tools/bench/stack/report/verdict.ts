@@ -3,6 +3,9 @@ import type { Results } from '../results.ts'
 import { judgeRuns, type LimiterId, limiters, type Row, rows, type Verdict } from '../verdict.ts'
 import { alignedTable, digits, signed, withSign, withSpread } from './table.ts'
 
+/** How several runs are judged: see {@link judgeRuns}. */
+const RULE = 'A row is better or worse, and meets its target, only if each run says so.'
+
 /** The first lines of the output: what was measured, Sluice, its peer, and the target. */
 export function verdictText(runs: [Results, ...Results[]]): string {
   const verdicts = rows.flatMap((row) => judgeRuns(row, runs) ?? [])
@@ -25,7 +28,7 @@ export function verdictText(runs: [Results, ...Results[]]): string {
   const lost = verdicts.filter(({ result, isMet }) => result === 'worse' || !isMet)
   return [
     '### Verdict',
-    `${summaryOf(verdicts)}${others.length > 0 ? ' A row is better or worse, and meets its target, only if each run says so.' : ''}`,
+    [summaryOf(verdicts), ...(others.length > 0 ? [RULE] : [])].join(' '),
     alignedTable(head, lines),
     ...(lost.length > 0
       ? ['Where Sluice takes more than its peer or its target, and why:', reasonsFor(lost)]
