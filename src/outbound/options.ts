@@ -3,6 +3,7 @@ import * as v from 'valibot'
 import type { ConfigOptions, PolicyOptions } from '../core/config/options.ts'
 import { parsedOptions } from '../core/config/schema/checked.ts'
 import { type Input, object, timeout, whole } from '../core/config/schema/shapes.ts'
+import type { Limit } from '../core/connection/store.ts'
 import { createLimiter } from '../core/create.ts'
 import { operations } from '../core/decide/operate.ts'
 import type { Feature } from '../core/feature.ts'
@@ -15,6 +16,7 @@ import { declaration as plans } from '../features/plans/declaration.ts'
 import { createRoom } from '../features/turns/room.ts'
 import { lines } from '../features/turns/stages.ts'
 import { createWaiting } from '../features/turns/wait.ts'
+import { SlotQueues } from './slot-queue.ts'
 
 const ownFields = () => ({
   /**
@@ -37,7 +39,7 @@ const fixed = <T>(value: T) =>
   )
 
 /** The features that each limiter of calls has: its limits wait, and the other side may lower them. */
-const featuresOf = ({ wait, maxWaiting }: { wait: number; maxWaiting: number }): Feature[] => [
+const featuresOf = (wait: number, maxWaiting: number, slots: SlotQueues): Feature[] => [
   ...coreParts(),
   { ...concurrency, compile: stages.concurrency },
   { ...plans, compile: stages.plans },
@@ -48,10 +50,14 @@ const featuresOf = ({ wait, maxWaiting }: { wait: number; maxWaiting: number }):
       wait: fixed(algorithm === 'concurrency' ? undefined : wait),
     }),
     check: checkKeys,
-    compile: () => ({
-      lua: [lines, penalties, operations],
-      waiting: createWaiting(createRoom(maxWaiting)),
-    }),
+    compile() {
+      const waiting = createWaiting(createRoom(maxWaiting))
+      const wake = (limits: readonly Limit[]) => {
+        waiting.wake(limits)
+        for (const limit of limits) slots.wake(limit)
+      }
+      return { lua: [lines, penalties, operations], waiting: { ...waiting, wake } }
+    },
   },
   {
     name: 'overrides',
@@ -134,9 +140,10 @@ export function parseOptions(given: OutboundOptions) {
     : written
   // A call that may wait has time for a slow start of the process or of the connection.
   const deadline = rest.deadline ?? Math.min(3_000, Math.max(300, wait))
-  const byDefault = featuresOf(options)
+  const slots = new SlotQueues()
+  const byDefault = featuresOf(wait, maxWaiting, slots)
   const limiter = createLimiter({ ...rest, policies, deadline }, { byDefault })
-  return { limiter, waitMs: wait, maxWaiting }
+  return { limiter, waitMs: wait, maxWaiting, slots }
 }
 
 /** Each call stands in one line, so all policies have one key. */

@@ -4,7 +4,6 @@ import { tagOf } from '../core/base/fnv.ts'
 import { withRedisUrl } from '../core/base/redis-url.ts'
 import { keepNothing } from '../core/base/runtime.ts'
 import { variablesFor } from '../core/base/variables.ts'
-import type { Limit } from '../core/connection/store.ts'
 import { limitsOf, longer } from '../core/decide/limit.ts'
 import type { Outcome } from '../core/decide/question.ts'
 import { holdsSlots } from '../core/decide/settle.ts'
@@ -121,13 +120,7 @@ export function outbound(fetch: Fetch, options: OutboundOptions): Outbound {
   /** Prepares to settle the charges of a call that has its turn. */
   function settling({ charges }: Outcome) {
     if (!charges) return undefined
-    const parts = partsOf()
-    const wake = (limits: readonly Limit[]) => {
-      parts.waiting!.wake(limits)
-      for (const limit of limits) turns.slots.wake(limit)
-    }
-    const waiting = { ...parts.waiting!, wake }
-    return settleLater(charges, { ...parts, waiting }, waitUntil, limiter.stages)
+    return settleLater(charges, partsOf(), waitUntil, limiter.stages)
   }
 
   /** The limits of a call, to ask about them. */

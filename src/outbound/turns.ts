@@ -11,7 +11,7 @@ import { createRoom } from '../features/turns/room.ts'
 import { bannedIn, type createCooldowns } from './cooldowns.ts'
 import { OutboundError } from './error.ts'
 import type { parseOptions } from './options.ts'
-import { SlotQueues } from './slot-queue.ts'
+import type { SlotQueues } from './slot-queue.ts'
 
 /** So often a call in a cooldown asks again, ms: an operator may have lifted it. */
 const ASK_MS = 10_000
@@ -23,12 +23,11 @@ export interface Asked {
 }
 
 export function createTurns(
-  { waitMs, maxWaiting }: ReturnType<typeof parseOptions>,
+  { waitMs, maxWaiting, slots }: ReturnType<typeof parseOptions>,
   cooldowns: ReturnType<typeof createCooldowns>,
   partsOf: () => LimiterParts,
   waitUntil: (promise: Promise<unknown>) => void,
 ) {
-  const slots = new SlotQueues()
   const room = createRoom(maxWaiting)
 
   /** Waits until a call has its turn. */

@@ -103,14 +103,14 @@ export const limiterMutants: Mutant[] = [
   ),
   cache(
     'caches a refusal although the clock was set back',
-    'allForgottenAt || wasClockSetBack',
-    'allForgottenAt',
+    'if (wasClockSetBack) return',
+    '',
     'denial-cache',
   ),
   cache(
     'loses refunded subjects beyond the maximum',
     '        allForgottenAt = now\n',
-    '        if (!subjects) allForgottenAt = now\n',
+    '',
     'denial-cache',
   ),
   cache(
@@ -343,6 +343,24 @@ export const limiterMutants: Mutant[] = [
     'settle',
   ),
   settling(
+    'keeps cached refusals of units that come back',
+    'if (subjects.length > 0) denialCache',
+    'if (false) denialCache',
+    'settle',
+  ),
+  settling(
+    'forgets refusals at each response',
+    "if (mode !== 'refund' || !policy.settles)",
+    '',
+    'settle',
+  ),
+  settling(
+    'forgets refusals at each request',
+    'if (!GIVE_BACK.includes(mode)) continue',
+    '',
+    'settle',
+  ),
+  settling(
     'settles a limit that onStoreError allows without a charge',
     'return mayBeCharged ? { decidedAt, fallback } : undefined',
     'return { decidedAt, fallback }',
@@ -371,7 +389,7 @@ export const limiterMutants: Mutant[] = [
   ),
   operation(
     'keeps cached refusals after an operation',
-    '.finally(() => denialCache?.forget(Date.now()))',
+    'for (const { requests } of sent) giveBack(requests, { denialCache, waiting })',
     '',
     'operate',
   ),

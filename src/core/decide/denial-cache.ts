@@ -29,7 +29,7 @@ const MAX_AGE_MS = 10_000
 /** The default memory of the cache. An isolate has 128 MB. */
 const MAX_BYTES = 4 * 1024 * 1024
 const bytesOf = (key: string) => 2 * key.length + 300
-/** How many refunded subjects are tracked by name. Beyond this, all refusals in flight are discarded. */
+/** How many refunded subjects are tracked by name. Beyond this, all refusals are discarded. */
 const MAX_REFUNDED = 1_000
 
 /**
@@ -52,19 +52,23 @@ export interface DenialCache {
     sentAt: number,
     receivedAt: number,
   ): void
-  /** Forgets refusals of these subjects, including those in flight, after a refund or an operation. Defaults to all subjects. */
-  forget(now: number, subjects?: string[]): void
+  /** Forgets refusals of these subjects, including those in flight, after units came back. */
+  forget(now: number, subjects: string[]): void
 }
 
 export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
   const entries = new LruCache<CachedRefusal>({ maxSize: maxBytes, sizeOf: bytesOf })
-  let allForgottenAt = Number.NEGATIVE_INFINITY // discards every refusal that was sent until then
+  let allForgottenAt = Number.NEGATIVE_INFINITY // every refusal that was sent until then is outdated
   const forgottenAt = new Map<string, number>() // the same for single subjects
+  const isForgotten = (subject: string, sentAt: number) =>
+    sentAt <= allForgottenAt || sentAt <= (forgottenAt.get(subject) ?? allForgottenAt)
 
   function live(limit: Match, now: number): CachedRefusal | undefined {
     const key = keyOf(limit)
     const entry = entries.get(key)
-    if (!entry || isWithin(now, entry.sentAt, entry.until)) return entry
+    if (!entry) return undefined
+    const { subject, sentAt, until } = entry
+    if (isWithin(now, sentAt, until) && !isForgotten(subject, sentAt)) return entry
     entries.delete(key)
     return undefined
   }
@@ -91,21 +95,20 @@ export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
 
     keep(limit, state, decidedAt, sentAt, receivedAt) {
       const wasClockSetBack = receivedAt < sentAt
-      if (sentAt <= allForgottenAt || wasClockSetBack) return
+      if (wasClockSetBack) return
       const validMs = validFor(limit, state)
       const { subject } = limit
-      if (validMs <= 0 || sentAt <= (forgottenAt.get(subject) ?? allForgottenAt)) return
+      if (validMs <= 0 || isForgotten(subject, sentAt)) return
       const until = sentAt + Math.min(validMs, MAX_AGE_MS)
       entries.set(keyOf(limit), { state, decidedAt, subject, sentAt, receivedAt, until })
     },
 
     forget(now, subjects) {
-      for (const subject of subjects ?? []) forgottenAt.set(subject, now)
-      if (!subjects || forgottenAt.size > MAX_REFUNDED) {
+      for (const subject of subjects) forgottenAt.set(subject, now)
+      if (forgottenAt.size > MAX_REFUNDED) {
         allForgottenAt = now
         forgottenAt.clear()
       }
-      entries.removeIf((_, { subject }) => !subjects || subjects.includes(subject))
     },
   }
 }

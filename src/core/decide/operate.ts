@@ -8,7 +8,7 @@ import { operators } from '../connection/upstash/script-text.ts'
 import { limitStates, limitsOf, type PolicyLimit } from './limit.ts'
 import type { Match } from './matched.ts'
 import type { Database, LimiterParts, Question } from './question.ts'
-import { type Charges, correctionsOf, givenBack, type Kept } from './settle.ts'
+import { type Charges, correctionsOf, giveBack, type Kept, type PolicyRequest } from './settle.ts'
 import type { NameSubject } from './subject.ts'
 
 /** The part of the general script that operations need, apart from peeks. */
@@ -79,13 +79,13 @@ export async function settleEach(
         if (used !== undefined) kept.set(charged, used)
       }
       const requests = correctionsOf(charges, undefined, kept)
-      return { limits: requests.map((request) => request.limits[0] as PolicyLimit), requests }
+      return { limits: requests.flatMap(({ limits }) => limits), requests }
     }),
   )
   return statusesAfter(lists, parts, options)
 }
 
-function refundOf(limit: PolicyLimit, decidedAt: number | undefined): StoreRequest {
+function refundOf(limit: PolicyLimit, decidedAt: number | undefined): PolicyRequest {
   if (limit.policy.algorithm === 'concurrency') {
     // Slots cannot be released without their id. All slots of an id are released together, whatever the cost.
     if (limit.slot === undefined) return { mode: 'peek', limits: [limit] }
@@ -156,7 +156,7 @@ export const PROBE: Terms = {
 
 /** Sends the lists in one call, and returns the limit states of each list. */
 async function statusesAfter(
-  lists: { limits: PolicyLimit[]; requests: StoreRequest[] }[],
+  lists: { limits: PolicyLimit[]; requests: PolicyRequest[] }[],
   { store, denialCache, onStoreError, waiting }: LimiterParts,
   { idempotency, waitUntil }: OperateOptions,
 ): Promise<Statuses> {
@@ -167,7 +167,9 @@ async function statusesAfter(
       sent.map(({ requests }) => requests),
       { deadlineMs: DEADLINE_MS, waitUntil, idempotency },
     )
-    .finally(() => denialCache?.forget(Date.now())) // also after an error: the operation may have been applied
+    .finally(() => {
+      for (const { requests } of sent) giveBack(requests, { denialCache, waiting })
+    })
   waitUntil(calling) // finishes even if the caller disconnects
   const replies = await calling
   const failed = replies.find((reply) => reply instanceof StoreError)
@@ -175,7 +177,6 @@ async function statusesAfter(
     if (failed.code !== 'idempotency-conflict') onStoreError(failed)
     throw failed
   }
-  waiting?.wake(sent.flatMap(({ requests }) => givenBack(requests)))
   const answered = replies as StoreReply[]
   const statuses = lists.map((list): LimitStatus => {
     const reply = answered[sent.indexOf(list)]

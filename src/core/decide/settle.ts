@@ -66,8 +66,12 @@ export async function takeMore(
   return state
 }
 
-interface Settling {
-  store: Store
+/** A request about limits of policies. */
+export type PolicyRequest = StoreRequest & { limits: PolicyLimit[] }
+
+/** What an isolate knows of limits. */
+interface Known {
+  denialCache?: { forget(now: number, subjects: string[]): void } | undefined
   waiting?: { wake(limits: readonly Limit[]): void } | undefined
 }
 
@@ -77,26 +81,39 @@ interface Settling {
  */
 export async function settle(
   charges: Charges,
-  { store, waiting }: Settling,
+  { store, ...known }: Known & { store: Store },
   response: ResponseHead | undefined,
   waitUntil: NonNullable<StoreOptions['waitUntil']>,
   kept?: Kept,
 ): Promise<void> {
   const requests = correctionsOf(charges, response, kept)
   if (requests.length === 0) return
-  await store.decide(requests, { deadlineMs: REFUND_MS, waitUntil })
-  waiting?.wake(givenBack(requests))
+  const settling = store.decide(requests, { deadlineMs: REFUND_MS, waitUntil })
+  await settling.finally(() => giveBack(requests, known))
 }
 
-/** The limits that may have more room after these requests. */
-export const givenBack = (requests: StoreRequest[]): Limit[] =>
-  requests.flatMap(({ mode, limits }) => (GIVE_BACK.includes(mode) ? limits : []))
+const GIVE_BACK: StoreRequest['mode'][] = [
+  ...(['leave', 'override', 'refund', 'reset', 'restore', 'unban'] as const),
+]
 
-const GIVE_BACK: StoreRequest['mode'][] = ['override', 'refund', 'reset', 'restore', 'unban']
+/** Tells the isolate which limits may have more room after these requests, also after an error: they may have been applied. */
+export function giveBack(requests: PolicyRequest[], { denialCache, waiting }: Known): void {
+  const subjects: string[] = []
+  const given: PolicyLimit[] = []
+  for (const { mode, limits } of requests) {
+    if (!GIVE_BACK.includes(mode)) continue
+    given.push(...limits)
+    // Only bans of policies that settle are remembered, and a refund ends no ban.
+    for (const { policy, subject } of limits)
+      if (mode !== 'refund' || !policy.settles) subjects.push(subject)
+  }
+  if (subjects.length > 0) denialCache?.forget(Date.now(), subjects)
+  if (given.length > 0) waiting?.wake(given)
+}
 
 /** The refunds and debts after a response: one request for each limit, so that they do not depend on each other. */
 export function correctionsOf(charges: Charges, response: ResponseHead | undefined, kept?: Kept) {
-  const requests: Correction[] = []
+  const requests: (Correction & PolicyRequest)[] = []
   for (const [limit, charge] of charges) {
     const cost = limit.cost - unitsKept(limit, response, kept?.get(limit))
     if (cost > 0) requests.push({ mode: 'refund', limits: [{ ...limit, cost }], ...charge })

@@ -10,6 +10,7 @@ import {
 import type { PolicyLimit } from '../../core/decide/limit.ts'
 import type { StoreUse } from '../../core/decide/observer.ts'
 import type { Outcome, Pending, StoreAnswer, Waiting } from '../../core/decide/question.ts'
+import { giveBack, type PolicyRequest } from '../../core/decide/settle.ts'
 import { withChanged } from '../../core/respond/own-fields.ts'
 import type { WaitingRoom } from './room.ts'
 
@@ -36,12 +37,10 @@ export const createWaiting = (room: WaitingRoom): Waiting => ({
 
     /** So that those behind need not wait for a request that does not come. */
     function leave() {
+      const requests: PolicyRequest[] = [{ mode: 'leave', limits, ticket: { ...ticket } }]
       const leaving = parts.store
-        .decide([{ mode: 'leave', limits, ticket: { ...ticket } }], { deadlineMs: REFUND_MS })
-        .then(() => {
-          parts.denialCache?.forget(Date.now(), subjects)
-          room.wake(subjects)
-        }, parts.onStoreError)
+        .decide(requests, { deadlineMs: REFUND_MS })
+        .then(() => giveBack(requests, parts), parts.onStoreError)
       options.waitUntil?.(leaving)
     }
 

@@ -407,9 +407,8 @@ describe('On Redis', () => {
     env: { UPSTASH_REDIS_REST_URL: bridge.url, UPSTASH_REDIS_REST_TOKEN: bridge.token },
     async records() {
       const all: Record<string, unknown> = {}
-      for (const key of (
-        (await connection.sendCommand(['KEYS', `*${namespace}*`])) as string[]
-      ).sort()) {
+      const keys = (await connection.sendCommand(['KEYS', `*${namespace}*`])) as string[]
+      for (const key of keys.sort()) {
         const isSet = (await connection.sendCommand(['TYPE', key])) === 'zset'
         const content = isSet
           ? await connection.sendCommand(['ZRANGE', key, '0', '-1', 'WITHSCORES'])
@@ -419,6 +418,7 @@ describe('On Redis', () => {
         const kept = isSet ? members?.toSorted() : content
         all[key.replace(namespace, '')] = kept
       }
+      if (keys.length > 0) await connection.sendCommand(['DEL', ...keys]) // KEYS reads all that is left
       return all
     },
   }))

@@ -130,6 +130,44 @@ test('A policy by name is refunded, and reset.', async () => {
   expect((await sluice.peek('login', 'ann', { env })).remaining).toBe(5)
 })
 
+const quotas = ['fixed-window', 'sliding-window', 'token-bucket', 'gcra'] as const
+
+property(
+  'A call gets what the store has, as a peek tells it, whatever was given back before.',
+  fc.record({
+    algorithm: fc.constantFrom(...quotas),
+    steps: fc.array(
+      fc.record({
+        call: fc.constantFrom('limit', 'limit', 'settle', 'refund', 'reset'),
+        cost: fc.integer({ min: 1, max: 2 }),
+      }),
+      { maxLength: 8 },
+    ),
+  }),
+  async ({ algorithm, steps }) => {
+    const { sluice } = doorsTo([
+      { name: 'quota', key: 'global', algorithm, limit: 3, window: '1h' },
+    ])
+    const { limit, peek, refund, reset } = sluice
+    const taken: LimitDecision[] = []
+    async function take(cost: number) {
+      const { allowed } = await peek('quota', '', { cost, env })
+      const decision = await limit('quota', '', { cost, env })
+      expect(decision.allowed).toBe(allowed)
+      if (allowed) taken.push(decision)
+    }
+    // Three units, and two refusals that the isolate may remember.
+    for (const cost of [1, 1, 1, 1, 2]) await take(cost)
+    for (const { call, cost } of steps) {
+      if (call === 'limit') await take(cost)
+      else if (call === 'refund') await refund('quota', '', { cost, env })
+      else if (call === 'reset') await reset('quota', '', { env })
+      else await taken.pop()?.settle({ cost: 0 })
+    }
+    await take(1)
+  },
+)
+
 describe('The door of a request', () => {
   const policy = { name: 'per-user', limit: 5, window: '1h', key: 'header:x-user' } as const
 

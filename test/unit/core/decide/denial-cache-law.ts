@@ -150,7 +150,8 @@ export function denialCacheLaw(numRuns: number) {
               )
             if (what === 'operate') {
               each(mode, mode === 'ban' ? limits.filter(({ penalty }) => penalty) : limits)
-              for (const cache of isolates) cache.forget(now)
+              const subjects = limits.map(({ subject }) => subject)
+              for (const cache of isolates) cache.forget(now, subjects)
             }
             if (what !== 'take') continue
             const parts: LimiterParts = {

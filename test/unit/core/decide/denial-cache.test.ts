@@ -106,7 +106,7 @@ describe('a cached refusal', () => {
     const one = isolate(createLocalStore())
     const matches = matchesOf([{ algorithm: 'fixed-window' }])
     await exhaust(one, matches)
-    one.denialCache.forget(now)
+    one.denialCache.forget(now, ['a'])
     expect((await one.decide(matches)).called).toBe(true)
     expect((await one.decide(matches)).called).toBe(true) // the call of the same millisecond may have been sent before the refund
     advance(1)
@@ -298,7 +298,7 @@ test('A refund makes the cache forget the refusals of its subject, including tho
   cache.forget(start + 4, ['s0'])
   for (let other = 0; other < 3000; other++) cache.forget(start + 4, [`other ${other}`])
   keep(start + 4)
-  expect(cache.find([first], start + 4)).toBeUndefined() // beyond 1,000 subjects every refusal in flight is discarded
+  expect(cache.find([first], start + 4)).toBeUndefined() // beyond 1,000 subjects every refusal is discarded
 })
 
 test('A refusal is forgotten when a unit may come back, the limit of an operator ends, a lease of another isolate may end, or another isolate may have ended the ban.', () => {

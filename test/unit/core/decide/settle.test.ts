@@ -4,7 +4,12 @@ import type { PolicyOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { prepare } from '../../../../src/core/decide/decide.ts'
 import type { PolicyLimit } from '../../../../src/core/decide/limit.ts'
-import { chargeOf, correctionsOf } from '../../../../src/core/decide/settle.ts'
+import {
+  chargeOf,
+  correctionsOf,
+  giveBack,
+  type PolicyRequest,
+} from '../../../../src/core/decide/settle.ts'
 
 function limitWith(options: Partial<PolicyOptions>): PolicyLimit {
   const [policy] = parseConfig({
@@ -62,3 +67,29 @@ test('Only what may be charged is settled: units of the database, of the isolate
     expect(chargeOf({ ...state, fallback }, 1)).toEqual({ decidedAt: 1, fallback })
   }
 })
+
+const slots = { algorithm: 'concurrency' } as const
+test.each<[mode: string, Partial<PolicyOptions>, forgets: boolean, wakes: boolean]>([
+  ['refund', {}, true, true],
+  ['refund', slots, false, true], // the isolate remembers no refusal of it
+  ['unban', slots, true, true],
+  ['reset', {}, true, true],
+  ['override', {}, true, true],
+  ['restore', {}, true, true],
+  ['leave', {}, true, true],
+  ['ban', {}, false, false],
+  ['debt', {}, false, false],
+  ['peek', {}, false, false],
+])(
+  'After %s of a limit with %j the isolate forgets cached refusals: %s, and wakes a request that waits: %s.',
+  (mode, options, forgets, wakes) => {
+    const limits = [limitWith(options)]
+    const [forgotten, woken]: [string[], unknown[]] = [[], []]
+    giveBack([{ mode, limits } as PolicyRequest], {
+      denialCache: { forget: (_, subjects) => void forgotten.push(...subjects) },
+      waiting: { wake: (given) => void woken.push(...given) },
+    })
+    expect(forgotten).toEqual(forgets ? ['s'] : [])
+    expect(woken).toEqual(wakes ? limits : [])
+  },
+)
