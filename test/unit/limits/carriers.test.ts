@@ -385,6 +385,7 @@ property(
   },
 )
 
+useInstantDigests()
 beforeAll(() => void vi.useFakeTimers({ now: start, toFake: ['Date'] }))
 afterAll(() => void vi.useRealTimers())
 
@@ -450,7 +451,6 @@ describe('On Durable Objects', () => {
 })
 
 describe('On Durable Objects, with limits that let calls wait', () => {
-  useInstantDigests()
   beforeAll(() => {
     vi.useFakeTimers({ now: start, toFake: ['Date', 'setTimeout', 'clearTimeout'] })
   })
