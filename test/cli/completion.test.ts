@@ -12,7 +12,13 @@ beforeAll(async () => {
   const { stdout: script } = await sluice(['completion', 'bash'])
   offered = async (words) => {
     const line = `COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _sluice; printf '%s\n' "\${COMPREPLY[@]}"`
-    const { stdout, stderr } = await run('bash', ['-uc', `${script}\n${line}`, 'bash', ...words])
+    const { stdout, stderr } = await run('bash', [
+      '--norc',
+      '-uc',
+      `${script}\n${line}`,
+      'bash',
+      ...words,
+    ])
     expect(stderr).toBe('')
     return stdout.trim().split('\n')
   }
@@ -53,6 +59,7 @@ describe('in bash', () => {
   test('A completion of npx that exists stays.', async () => {
     const { stdout: script } = await sluice(['completion', 'bash'])
     const { stdout } = await run('bash', [
+      '--norc',
       '-ec',
       `complete -W mine npx\n${script}\ncomplete -p npx`,
     ])
