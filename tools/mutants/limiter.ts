@@ -349,6 +349,12 @@ export const limiterMutants: Mutant[] = [
     'settle',
   ),
   settling(
+    'keeps cached refusals of a ban that another one replaces',
+    "['ban', 'leave', ",
+    "['leave', ",
+    'settle',
+  ),
+  settling(
     'forgets refusals at each response',
     "if (mode !== 'refund' || !policy.settles)",
     '',

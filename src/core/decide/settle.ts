@@ -92,8 +92,9 @@ export async function settle(
   await settling.finally(() => giveBack(requests, known))
 }
 
+// A ban replaces the one in force, which may be longer.
 const GIVE_BACK: StoreRequest['mode'][] = [
-  ...(['leave', 'override', 'refund', 'reset', 'restore', 'unban'] as const),
+  ...(['ban', 'leave', 'override', 'refund', 'reset', 'restore', 'unban'] as const),
 ]
 
 /** Tells the isolate which limits may have more room after these requests, also after an error: they may have been applied. */

@@ -14,6 +14,7 @@ const policies: PolicyOptions[] = [
     window: '2s',
     match: { path: '/moment' },
   },
+  { name: 'banned', limit: 3, window: '1s', penalty: 'manual', match: { path: '/banned' } },
 ]
 const clock = new TestClock()
 const gateway = useGateway({ config: { policies }, env: apiTokens, clock })
@@ -67,6 +68,20 @@ test('An isolate sees its own resets and refunds at once.', async () => {
   for (let time = 0; time < 5; time++) await get('/hour', ip)
   await api.call('/refund', { policy: 'hour', key: ip, cost: 1 })
   expect((await get('/hour', ip)).status).toBe(200)
+})
+
+test('An isolate sees its own bans at once, also one that replaces a longer one.', async () => {
+  const ip = newIp()
+  for (const [length, seconds] of [
+    ['1m', 60],
+    ['1h', 3_600],
+    ['2s', 2],
+  ] as const) {
+    await api.operate('banned', 'ban', { key: ip, for: length })
+    expect((await get('/banned', ip)).headers.get('retry-after')).toBe(`${seconds}`)
+  }
+  clock.advance(2_001)
+  expect((await get('/banned', ip)).status).toBe(200)
 })
 
 test('With denialCache false every request causes a call.', async () => {

@@ -77,7 +77,7 @@ test.each<[mode: string, Partial<PolicyOptions>, forgets: boolean, wakes: boolea
   ['override', {}, true, true],
   ['restore', {}, true, true],
   ['leave', {}, true, true],
-  ['ban', {}, false, false],
+  ['ban', {}, true, true], // it may replace a longer one
   ['debt', {}, false, false],
   ['peek', {}, false, false],
 ])(
