@@ -109,8 +109,32 @@ export const limiterMutants: Mutant[] = [
   ),
   cache(
     'loses refunded subjects beyond the maximum',
-    '        allForgottenAt = now\n',
+    '        allForgottenAt = until\n',
     '',
+    'denial-cache',
+  ),
+  cache(
+    'keeps refusals that were sent before a refund with a late clock',
+    'const until = time(now)',
+    'const until = now',
+    'denial-cache',
+  ),
+  cache(
+    'forgets no refusals that came after the time of a late clock',
+    'time(receivedAt)',
+    '',
+    'denial-cache',
+  ),
+  cache(
+    'keeps refusals in flight at a refund with a late clock',
+    'find(limits, now) {\n      time(now)',
+    'find(limits, now) {',
+    'denial-cache',
+  ),
+  cache(
+    'caches nothing of a refunded client after the clock was set back',
+    'now < latest - MAX_AGE_MS ? now : Math.max(latest, now)',
+    'Math.max(latest, now)',
     'denial-cache',
   ),
   cache(

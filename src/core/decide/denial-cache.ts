@@ -60,6 +60,12 @@ export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
   const entries = new LruCache<CachedRefusal>({ maxSize: maxBytes, sizeOf: bytesOf })
   let allForgottenAt = Number.NEGATIVE_INFINITY // every refusal that was sent until then is outdated
   const forgottenAt = new Map<string, number>() // the same for single subjects
+  let latest = Number.NEGATIVE_INFINITY
+  /** The latest time of any request: the clock of one that another one wakes may be late. Beyond `MAX_AGE_MS`, it was set back. */
+  function time(now: number): number {
+    latest = now < latest - MAX_AGE_MS ? now : Math.max(latest, now)
+    return latest
+  }
   const isForgotten = (subject: string, sentAt: number) =>
     sentAt <= allForgottenAt || sentAt <= (forgottenAt.get(subject) ?? allForgottenAt)
 
@@ -75,6 +81,7 @@ export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
 
   return {
     find(limits, now) {
+      time(now)
       if (entries.count === 0) return undefined
       let denial: Denial | undefined
       for (const limit of limits) {
@@ -94,6 +101,7 @@ export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
     },
 
     keep(limit, state, decidedAt, sentAt, receivedAt) {
+      time(receivedAt)
       const wasClockSetBack = receivedAt < sentAt
       if (wasClockSetBack) return
       const validMs = validFor(limit, state)
@@ -104,9 +112,10 @@ export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
     },
 
     forget(now, subjects) {
-      for (const subject of subjects) forgottenAt.set(subject, now)
+      const until = time(now)
+      for (const subject of subjects) forgottenAt.set(subject, until)
       if (forgottenAt.size > MAX_REFUNDED) {
-        allForgottenAt = now
+        allForgottenAt = until
         forgottenAt.clear()
       }
     },

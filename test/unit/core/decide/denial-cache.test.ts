@@ -301,6 +301,23 @@ test('A refund makes the cache forget the refusals of its subject, including tho
   expect(cache.find([first], start + 4)).toBeUndefined() // beyond 1,000 subjects every refusal is discarded
 })
 
+test('A refund makes the cache forget refusals also if its own clock is late, as that of a request that another one wakes.', () => {
+  const cache = createDenialCache()
+  const [first, second] = [ofClient(0), ofClient(1)]
+  cache.keep(first, refusing, start, start + 10, start + 20)
+  cache.forget(start + 5, ['s0'])
+  expect(cache.find([first], start + 21)).toBeUndefined()
+  cache.find([second], start + 30) // asks the store
+  cache.forget(start + 5, ['s1'])
+  cache.keep(second, refusing, start, start + 30, start + 40)
+  expect(cache.find([second], start + 41)).toBeUndefined()
+  // A clock that is set back does not disable the cache.
+  const back = start - 3_600_000
+  cache.forget(back, ['s0'])
+  cache.keep(first, refusing, back, back + 1, back + 1)
+  expect(cache.find([first], back + 1)).toBeDefined()
+})
+
 test('A refusal is forgotten when a unit may come back, the limit of an operator ends, a lease of another isolate may end, or another isolate may have ended the ban.', () => {
   const cache = createDenialCache()
   cache.keep(ofClient(2), refusing, start, start, start)
