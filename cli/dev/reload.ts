@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { bundle, foldersOf } from '../project/bundle.ts'
+import { bundle } from '../project/bundle.ts'
 import { readWrangler, type WranglerConfig } from '../project/wrangler-config.ts'
 import { type Program, readConfiguration, startHost } from './children.ts'
 import { type Description, NO_CONFIGURATION } from './describe.ts'
@@ -50,8 +50,8 @@ export async function startReloading(options: Reloading): Promise<ReloadingWorke
   host.exited.then(() => end('the Worker ended'))
   let proxy: FrontDoor | undefined
   let running: { made: string; id: number; target: Target } | undefined
-  /** The folders of the bundle; `undefined` if bundling failed. */
-  let folders: string[] | undefined
+  /** False if bundling failed. */
+  let isBundled = false
   let retry: NodeJS.Timeout | undefined
   let problem: string | undefined
   let changed = false
@@ -59,7 +59,7 @@ export async function startReloading(options: Reloading): Promise<ReloadingWorke
 
   /** Builds the Worker from the files, and sends new requests to it if it differs from the one that runs. */
   async function load(): Promise<Description> {
-    folders = undefined
+    isBundled = false
     if (configured && !existsSync(join(project, 'sluice.config.ts'))) {
       throw new Error('sluice.config.ts: the file does not exist')
     }
@@ -76,8 +76,8 @@ export async function startReloading(options: Reloading): Promise<ReloadingWorke
       await reading // its problem is the cause
       throw error
     })
-    folders = foldersOf(files)
-    watching.update(folders)
+    isBundled = true
+    watching.update(files)
     const description = configured ? await read(false) : NO_CONFIGURATION
     const options = await runtime(description, wrangler)
     const made = JSON.stringify([script, options])
@@ -142,7 +142,7 @@ export async function startReloading(options: Reloading): Promise<ReloadingWorke
         problem = message
       },
     )
-    if (!folders && !stopping) retry = setTimeout(() => void reload(), RETRY_MS).unref()
+    if (!isBundled && !stopping) retry = setTimeout(() => void reload(), RETRY_MS).unref()
     busy = false
   }
 

@@ -1,6 +1,6 @@
 import { existsSync, type FSWatcher, watch } from 'node:fs'
 import { connect } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { WRANGLER_FILES } from '../project/wrangler-config.ts'
 
 const SETTINGS = ['sluice.config.ts', '.dev.vars', ...WRANGLER_FILES]
@@ -21,47 +21,46 @@ export function watchPort(port: number, onClosed: () => void) {
   })
 }
 
-/** Watches the settings files of a project, its source, and the folders of the files that its Worker imports. */
+/** Watches the settings files of a project, its source, and the files that its Worker imports. */
 export function watchFolders(root: string, changed: () => void) {
-  const add = (folder: string, recursive: boolean, isOurs: (name: string) => boolean) => {
+  let imported = new Set<string>()
+  const add = (folder: string, recursive: boolean, isOurs = isSource) => {
     const watcher = watch(folder, { recursive }, (_, name) => {
-      if (name !== null && isOurs(name)) changed()
+      // `sluice dev` itself writes the module of `sluice build`.
+      if (name === null || name === 'sluice.built.ts') return
+      if (isOurs(name) || imported.has(join(folder, name))) changed()
     })
     return watcher.on('error', () => {})
   }
-  const isSource = (name: string) => /\.([cm]?[jt]s|lua|json)$/.test(name)
-  // `sluice dev` itself writes the module of `sluice build`.
-  const isRoot = (name: string) =>
-    SETTINGS.includes(name) || (/\.[cm]?[jt]s$/.test(name) && name !== 'sluice.built.ts')
+  const isRoot = (name: string) => SETTINGS.includes(name) || /\.[cm]?[jt]sx?$/.test(name)
   const src = join(root, 'src')
-  const known = [
-    add(root, false, isRoot),
-    ...[src, join(root, 'lua')]
-      .filter((folder) => existsSync(folder))
-      .map((folder) => add(folder, true, isSource)),
-  ]
+  const known = [add(root, false, isRoot), ...(existsSync(src) ? [add(src, true)] : [])]
   let others: FSWatcher[] = []
   const closeAll = (watchers: FSWatcher[]) => {
     for (const watcher of watchers) watcher.close()
   }
   return {
     /**
-     * Replaces the watchers of the imported folders. A folder may have been removed and created again. The new watchers start first:
-     * an event that waits for a watcher that is closed is lost.
+     * Replaces the watchers of the imported files, without those of packages. A folder may have been removed and created again, also `src`,
+     * and a recursive watcher does not see edits of a file that was replaced. The new watchers start first: an event that waits for a
+     * watcher that is closed is lost.
      */
-    update(folders: string[]) {
+    update(files: string[]) {
       const before = others
-      others = folders
-        .filter((folder) => folder !== root && !`${folder}/`.startsWith(`${src}/`))
-        .flatMap((folder) => {
-          try {
-            return [add(folder, false, isSource)]
-          } catch {
-            return [] // the folder has been removed
-          }
-        })
+      imported = new Set(files.filter((file) => !file.includes('/node_modules/')))
+      const folders = new Set([...imported].map(dirname))
+      folders.delete(root)
+      others = [...folders].flatMap((folder) => {
+        try {
+          return [add(folder, false)]
+        } catch {
+          return [] // the folder has been removed
+        }
+      })
       closeAll(before)
     },
     close: () => closeAll([...known, ...others]),
   }
 }
+
+const isSource = (name: string) => /\.([cm]?[jt]sx?|json)$/.test(name)

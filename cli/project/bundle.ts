@@ -155,8 +155,3 @@ function withFields(path: string, observe: string | undefined, objects: string |
   const all = isBuilt ? `{ ...written, config: ${added} }` : added
   return [...lines, `export default ${all}`].join('\n')
 }
-
-/** The folders of the source files of a bundle, without packages. */
-export const foldersOf = (files: string[]): string[] => [
-  ...new Set(files.filter((file) => !file.includes('/node_modules/')).map(dirname)),
-]

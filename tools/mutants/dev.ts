@@ -361,6 +361,24 @@ export const devMutants: Mutant[] = [
     'closeAll(others)\n      const before: FSWatcher[] = []',
     'watch',
   ),
+  watching(
+    'a folder is watched only as it was at the start',
+    'return [add(folder, false)]',
+    'return folder.startsWith(src) ? [] : [add(folder, false)]',
+    'watch',
+  ),
+  watching(
+    'an imported file that is no module does not count',
+    'isOurs(name) || imported.has(join(folder, name))',
+    'isOurs(name)',
+    'watch',
+  ),
+  watching(
+    'the module that sluice dev writes counts as an edit',
+    "name === null || name === 'sluice.built.ts'",
+    'name === null',
+    'watch',
+  ),
   reload(
     'a request in flight ends with its Worker',
     'if (target.inFlight > 0) await',
@@ -369,8 +387,8 @@ export const devMutants: Mutant[] = [
   ),
   reload(
     'a file that appears after a failed bundle is not noticed',
-    'if (!folders && !stopping) retry',
-    'if (folders && !stopping) retry',
+    'if (!isBundled && !stopping) retry',
+    'if (isBundled && !stopping) retry',
     'reload',
   ),
   release(
