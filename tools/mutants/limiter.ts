@@ -324,17 +324,18 @@ export const limiterMutants: Mutant[] = [
   ),
   limits(
     'combines quotas of different policies',
-    'before?.policy === state.policy',
-    'before',
+    'match.isFurther && match.policy.name === policy',
+    'match.isFurther',
+    'limit',
+  ),
+  limits(
+    'combines two keys that a call names',
+    'match.isFurther && match.policy.name === policy',
+    'match.policy.name === policy',
     'limit',
   ),
   limits('reports remaining units during a ban', '  result.remaining = 0\n', '', 'limit'),
-  limits(
-    'names the last of several quotas',
-    'if (isSame && binds(',
-    'if (!isSame && binds(',
-    'limit',
-  ),
+  limits('names the last of several quotas', 'if (same && binds(', 'if (!same && binds(', 'limit'),
   limits(
     'reports the longest period in place of the current one',
     'period ? period[1] - period[0] : policy.windowMs',

@@ -41,6 +41,7 @@ export function limitsOf(
 function limitOf(match: Match, slot: string | undefined, subject: string, values?: string[]) {
   const { policy, partitionKey, distinct, cost, period, penalty = policy.penalty } = match
   const limit: PolicyLimit = { policy, partitionKey, cost, terms: policy, subject }
+  if (match.isFurther) limit.isFurther = true
   if (match.floor) limit.floor = match.floor
   if (policy.overrides)
     limit.override = { share: match.share ?? 0, scalesBurst: policy.burstIsLimit }
@@ -55,26 +56,30 @@ function limitOf(match: Match, slot: string | undefined, subject: string, values
   return limit
 }
 
-/** The state of each policy of these matches. A policy with several quotas gets one combined state, the strictest. */
+/** The state of each match. Several quotas that one request has selected by a policy get one combined state, the strictest. */
 export function limitStates(matches: Match[], states: QuotaState[]): LimitState[] {
   const limits: LimitState[] = []
   for (let index = 0; index < matches.length; index += 1) {
     const state = limitState(matches[index]!, states[index]!)
     const before = limits.at(-1)
-    if (before?.policy === state.policy) limits[limits.length - 1] = strictest(before, state)
+    if (before && isSame(before.policy, matches[index]!))
+      limits[limits.length - 1] = strictest(before, state)
     else limits.push(state)
   }
   return limits
 }
 
-/** The quota that binds of each policy: of several the one that refuses for the longest time, else the one with the least remaining. */
+/** True if a match shares the state of a policy, which the one before it has. */
+const isSame = (policy: string, match: Match) => match.isFurther && match.policy.name === policy
+
+/** The quota that binds of each state: of several the one that refuses for the longest time, else the one with the least remaining. */
 export function bindingOf(matches: Match[], states: QuotaState[]): Match[] {
   const binding: Match[] = []
   let own = 0
   for (let index = 1; index < matches.length; index += 1) {
-    const isSame = matches[index]!.policy.name === matches[own]!.policy.name
-    if (isSame && binds(states[own]!, states[index]!)) continue
-    if (!isSame) binding.push(matches[own]!)
+    const same = isSame(matches[own]!.policy.name, matches[index]!)
+    if (same && binds(states[own]!, states[index]!)) continue
+    if (!same) binding.push(matches[own]!)
     own = index
   }
   return [...binding, matches[own]!]

@@ -25,6 +25,8 @@ export interface Match {
   period?: Period
   /** The bans of the key. Defaults to those of the policy. */
   penalty?: Penalty
+  /** Set if one request has selected this quota and the match before it by one policy. They have one state. */
+  isFurther?: true
 }
 
 /** Why a policy does not apply to a request: a field of its match, an entry of `allow`, or a key part without a value. */

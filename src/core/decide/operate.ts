@@ -71,9 +71,13 @@ export async function settleEach(
     questions.map(async ({ matched, used, decision: { decidedAt, slot, limits } }) => {
       const charges: Charges = new Map()
       const kept: Kept = new Map()
+      const states = [...limits]
+      let state: (typeof limits)[0] | undefined
       for (const limit of await limitsOf(matched.policies, slot, parts)) {
-        const state = limits.find(({ policy }) => policy === limit.policy.name)
-        if (!state?.allowed) continue
+        const { name } = limit.policy
+        const next = states.findIndex(({ policy }) => policy === name)
+        if (next >= 0) [state] = states.splice(next, 1) // else it shares the state of the one before
+        if (state?.policy !== name || !state.allowed) continue
         const charged = { ...limit, cost: state.cost }
         charges.set(charged, { decidedAt: state.decidedAt ?? decidedAt })
         if (used !== undefined) kept.set(charged, used)

@@ -109,10 +109,12 @@ export function compileMatcher(
 
 export const isMatch = (one: Match | Unmet): one is Match => !('unmet' in one)
 
+const further = (match: Match): Match => ({ ...match, isFurther: true })
+
 function matchedBy(each: (Met | Unmet)[]): Matched {
   const matched: Matched = { policies: [] }
   for (const one of each) {
-    if (Array.isArray(one)) matched.policies.push(...one)
+    if (Array.isArray(one)) matched.policies.push(one[0]!, ...one.slice(1).map(further))
     else if (isMatch(one)) matched.policies.push(one)
     else {
       matched.unmet ??= []

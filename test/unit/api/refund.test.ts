@@ -126,7 +126,7 @@ describe('a settlement', () => {
         { limits, used: 1, decision },
         options,
       )
-      expect(body.limits).toMatchObject([{ remaining: 2 }])
+      expect(body.limits).toMatchObject([{ remaining: 2 }, { remaining: 2 }])
     }
     for (const [policy, key] of limits) expect(await remaining({ policy, key })).toEqual([2])
   })

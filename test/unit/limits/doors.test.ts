@@ -26,8 +26,8 @@ function doorsTo(policies: ConfigOptions['policies']) {
   const gateway = createGateway({ ...config, accept: 'no-origin' })
   const worker = { ...env, SLUICE_API_TOKEN: 'a-token-of-the-decision-api-for-tests' }
   const context = { waitUntil() {}, passThroughOnException() {}, props: {} }
-  async function decide(body: object): Promise<Decision> {
-    const request = new Request('https://limits.example.com/_sluice/v1/decide', {
+  async function ask(path: string, body: object): Promise<Decision> {
+    const request = new Request(`https://limits.example.com/_sluice/v1/${path}`, {
       method: 'POST',
       headers: { authorization: `Bearer ${worker.SLUICE_API_TOKEN}` },
       body: JSON.stringify(body),
@@ -39,7 +39,8 @@ function doorsTo(policies: ConfigOptions['policies']) {
   return {
     sluice,
     limit: (policy: string, key: KeyValues, cost: number) => ofSluice('limit', policy, key, cost),
-    decide: (policy: string, key: KeyValues, cost: number) => decide({ policy, key, cost }),
+    ask,
+    decide: (policy: string, key: KeyValues, cost: number) => ask('decide', { policy, key, cost }),
     peek: (policy: string, key: KeyValues) => ofSluice('peek', policy, key, 1),
     async request(headers: Record<string, string>) {
       const request = new Request('http://localhost/', { headers })
@@ -128,6 +129,30 @@ test('A policy by name is refunded, and reset.', async () => {
   expect(refunded.limits).toMatchObject([{ remaining: 3 }])
   expect((await sluice.reset('login', 'ann', { env })).limits).toMatchObject([{ remaining: 5 }])
   expect((await sluice.peek('login', 'ann', { env })).remaining).toBe(5)
+})
+
+test('Two keys of one policy have a state each, and each is settled by its own, also over HTTP.', async () => {
+  const policy = { name: 'seats', key: 'header:x-user', limit: 2, window: '1h' } as const
+  const { sluice, ask } = doorsTo([
+    { ...policy, mode: 'shadow' },
+    { ...policy, name: 'places' },
+  ])
+  const limits: [string, string][] = [
+    ['seats', 'ann'],
+    ['seats', 'ben'],
+  ]
+  await sluice.limit('seats', 'ann', { env, cost: 2 })
+  for (const settle of ['in process', 'over HTTP']) {
+    const decision = await sluice.limit(limits, { env })
+    expect(decision.limits.map(({ allowed }) => allowed)).toEqual([false, true])
+    if (settle === 'in process') await decision.settle({ cost: 0 })
+    else await ask('settle', { limits, decision, used: 0 })
+    const left = limits.map(([name, key]) => sluice.peek(name, key, { env }))
+    expect((await Promise.all(left)).map(({ remaining }) => remaining)).toEqual([0, 2])
+  }
+  const places = limits.map(([, key]) => ['places', key] as [string, string])
+  const fields = (await sluice.limit(places, { env })).fields()
+  expect(fields['RateLimit-Policy']).toBe('"places";q=2;w=3600')
 })
 
 const quotas = ['fixed-window', 'sliding-window', 'token-bucket', 'gcra'] as const

@@ -46,14 +46,15 @@ export const leastShare = nearest(
   ({ remaining, limit }) => remaining / limit,
   ({ nextAfterMs }) => nextAfterMs,
 )
-/** The list of the quotas, as draft-11 writes it. Policy names need no escaping in an sf-string (RFC 9651, 3.3.3). */
+/** The list of the quotas, as draft-11 writes it, each policy once. Policy names need no escaping in an sf-string (RFC 9651, 3.3.3). */
 const quotas: Quantity = (_, { limits }) => {
   let text = ''
   for (const one of limits) {
-    if (one.mode !== 'enforce') continue
+    const name = `"${one.policy}"`
+    if (one.mode !== 'enforce' || text.includes(name)) continue
     const w = window(one)
     const qu = one.unit ? `;qu="${one.unit}"` : ''
-    text += `${text && ', '}"${one.policy}";q=${limit(one)}${qu}${w === undefined ? '' : `;w=${w}`}`
+    text += `${text && ', '}${name};q=${limit(one)}${qu}${w === undefined ? '' : `;w=${w}`}`
   }
   return text || undefined
 }

@@ -13,6 +13,7 @@ const [a, b] = parseConfig({
   ],
 }).policies
 const of = (policy = a!): Match => ({ policy, partitionKey: [], cost: 1 })
+const further = (policy = a!): Match => ({ ...of(policy), isFurther: true })
 const state = (change: Partial<StoreState> = {}): StoreState => ({
   allowed: true,
   remaining: 5,
@@ -23,18 +24,18 @@ const state = (change: Partial<StoreState> = {}): StoreState => ({
 })
 const refusing = { allowed: false, remaining: 0 }
 
-test('Neighbouring quotas of one policy are one limit state, in order.', () => {
-  const matches = [of(b), of(a), of(a), of(a), of(b)]
+test('Quotas that a request selects by one policy are one limit state, in order, and those that a call names have one each.', () => {
+  const matches = [of(b), of(a), further(a), further(a), of(a), further(b)]
   const limits = limitStates(
     matches,
     matches.map(() => state()),
   )
-  expect(limits.map(({ policy }) => policy)).toEqual(['b', 'a', 'b'])
+  expect(limits.map(({ policy }) => policy)).toEqual(['b', 'a', 'a', 'b'])
 })
 
 describe('the state of several quotas of one policy', () => {
   const combined = (...states: Partial<StoreState>[]) => {
-    const matches = states.map(() => of())
+    const matches = states.map((_, index) => (index === 0 ? of() : further()))
     const [found] = limitStates(matches, states.map(state))
     const reversed = limitStates(matches, states.toReversed().map(state))
     expect(reversed).toEqual([found])
@@ -99,7 +100,7 @@ describe('the state of several quotas of one policy', () => {
 })
 
 test('The quota that binds has the least remaining, or refuses for the longest time.', () => {
-  const matches = [of(), { ...of(), cost: 2 }]
+  const matches = [of(), { ...further(), cost: 2 }]
   for (const [one, other] of [
     [{ remaining: 2 }, { remaining: 3 }],
     [
@@ -109,7 +110,7 @@ test('The quota that binds has the least remaining, or refuses for the longest t
   ]) {
     expect(bindingOf(matches, [state(one), state(other)])).toEqual([matches[0]])
     expect(bindingOf(matches, [state(other), state(one)])).toEqual([matches[1]])
-    const five = [of(b), ...matches, of(b), of(b)]
+    const five = [of(b), ...matches, of(b), further(b)]
     const states = [{}, other, one, one, other].map(state)
     expect(bindingOf(five, states).map((match) => five.indexOf(match))).toEqual([0, 2, 3])
   }
