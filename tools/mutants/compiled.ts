@@ -56,14 +56,20 @@ export const compiledMutants: Mutant[] = [
   ),
   sets(
     'there is no maximum of sets that begin with a known limit',
-    'if (sets === MAX_SETS) return undefined\n      encode',
-    'encode',
+    'if (sets === MAX_SETS) return undefined\n      const tags',
+    'const tags',
     'sets',
   ),
   sets('sets do not count', 'sets += 1', 'sets += 0', 'sets'),
   sets(
-    'values of a set are not checked',
-    'encode([request]) // throws if a value is invalid',
+    'the terms of a set are not checked',
+    'termsText(terms, PLACE).whole!',
+    'JSON.stringify(terms)',
+    'sets',
+  ),
+  sets(
+    'a set has two limits with one tag',
+    "      check(tags.size === limits.length, PLACE, 'tag (repeated)')\n",
     '',
     'sets',
   ),
@@ -107,10 +113,5 @@ export const compiledMutants: Mutant[] = [
     'compiled',
   ),
   compile('the options precede the time', 'let place = 1', 'let place = 0', 'compiled'),
-  compile(
-    'a call sends fewer costs than the script reads',
-    '(sendsCosts ? 1 : 0) + (option',
-    '(option',
-    'compiled',
-  ),
+  compile('the script reads behind the arguments of a key', 'place - 1', 'place', 'compiled'),
 ]

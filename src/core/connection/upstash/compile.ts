@@ -25,51 +25,44 @@ export type Form = 'one' | 'many'
  * @param sendsCosts false if each limit costs one unit
  */
 export function compile(lua: LuaParts, limits: CompiledLimit[], form: Form, sendsCosts: boolean) {
-  const width = limits.reduce(
-    (sum, { option }) => sum + (sendsCosts ? 1 : 0) + (option === undefined ? 1 : 0),
-    0,
-  )
   let place = 1
   const argument = () => {
     place += 1
     return form === 'one' ? `ARGV[${place}]` : `ARGV[OFFSET+${place}]`
   }
-  const states = limits.map(stateOf)
-  const common: Words = { width: `${width}`, states: states.join(''), living: lua.living.trim() }
-  const own = limits.map(
-    ({ tag, algorithm, limit, window, option }, index): Words => ({
-      n: `${index + 1}`,
+  let text = lua.flag
+  let states = ''
+  const own: Words[] = []
+  for (const { tag, algorithm, limit, window, option } of limits) {
+    const pattern = tag.replaceAll('-', '%-')
+    const last = algorithm === 'sliding' ? ':([^:;]+)' : ''
+    const state = `;${pattern}:([^:]+):([^:]+):([^:;]+)${last}`
+    states += state
+    if (!own.some((other) => other.algorithm === algorithm)) text += lua[algorithm]
+    own.push({
+      n: `${own.length + 1}`,
       tag,
-      pattern: patternOf(tag),
-      state: states[index]!,
+      pattern,
+      state,
       limit: `${limit}`,
       window: `${window}`,
       cost: sendsCosts ? `${argument()}+0` : '1',
       option: option === undefined ? argument() : JSON.stringify(option),
       algorithm,
-    }),
-  )
+    })
+  }
+  const common: Words = { width: `${place - 1}`, states, living: lua.living.trim() }
   const kinds = limits.length > 1 ? [form, 'several'] : [form]
-  const algorithms = new Set(limits.map(({ algorithm }) => algorithm))
-  const text = lua.compiled
-    .split(/^ *\$(?:each|end)\n/m)
-    .map((part, index) =>
-      index % 2 === 0
-        ? filled(part, kinds, common)
-        : own
-            .map((words) => filled(part, [...kinds, words.algorithm!], { ...common, ...words }))
-            .join(''),
-    )
-    .join('')
-  return lua.flag + [...algorithms].map((name) => lua[name]).join('') + text
+  const parts = lua.compiled.split(/^ *\$(?:each|end)\n/m)
+  for (let index = 0; index < parts.length; index += 2) {
+    text += filled(parts[index]!, kinds, common)
+    for (const words of own)
+      text += filled(parts[index + 1] ?? '', [...kinds, words.algorithm!], { ...common, ...words })
+  }
+  return text
 }
 
 type Words = Record<string, string>
-
-const patternOf = (tag: string) => tag.replaceAll('-', '%-')
-
-const stateOf = ({ tag, algorithm }: CompiledLimit) =>
-  `;${patternOf(tag)}:([^:]+):([^:]+):([^:;]+)${algorithm === 'sliding' ? ':([^:;]+)' : ''}`
 
 /** Fills in the words, and leaves out the lines for other forms and algorithms. */
 const filled = (text: string, kinds: string[], words: Words) =>

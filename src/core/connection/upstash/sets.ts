@@ -1,15 +1,17 @@
 /** Finds the compiled script for a call: the sets of limits that apply together, as the calls of an isolate show them. */
 import { hasOwnKey } from '../../base/units.ts'
 import type { Limit, StoreRequest, Terms } from '../store.ts'
-import { algorithmNames, checkCall, isWhole, optionOf } from './arguments.ts'
+import { algorithmNames, check, checkCall, isWhole, optionOf, termsText } from './arguments.ts'
 import { type CompiledLimit, compile } from './compile.ts'
-import { encode, recordOf, type ScriptCall } from './script.ts'
+import { recordOf, type ScriptCall } from './script.ts'
 import { lua } from './script-text.ts'
 
 /** The most sets of an isolate. Calls of further sets go to the general script. */
 const MAX_SETS = 64
 /** The most limits of a set: Lua has 32 captures for their states. */
 const MAX_LIMITS = 7
+/** The request that makes a set, for errors. */
+const PLACE = 'request 1'
 /** After so many declined calls, the calls of a set go to the general script. */
 const MAX_DECLINES = 3
 
@@ -43,8 +45,6 @@ interface Node {
 }
 
 const newNode = (): Node => ({ next: new WeakMap(), byContent: new Map() })
-const contentOf = ({ tag, algorithm, limit, windowMs, burst, align }: Terms) =>
-  JSON.stringify([tag, algorithm, limit, windowMs, burst, align])
 
 /**
  * Returns a function that makes the call of a compiled script, or returns `undefined` if the general script must decide: for other modes
@@ -64,7 +64,7 @@ export function compiledCalls(): (
     if (!isPlain(request)) return undefined
     let node = root
     for (const { terms } of limits) {
-      const content = contentOf(terms)
+      const content = termsText(terms, PLACE).whole! // throws if they are invalid
       let next = node.byContent.get(content)
       if (!next && sets === MAX_SETS) return undefined
       next ??= newNode()
@@ -74,7 +74,8 @@ export function compiledCalls(): (
     }
     if (!node.set) {
       if (sets === MAX_SETS) return undefined
-      encode([request]) // throws if a value is invalid
+      const tags = new Set(limits.map(({ terms }) => terms.tag))
+      check(tags.size === limits.length, PLACE, 'tag (repeated)')
       sets += 1
       node.set = { limits: limits.map(toCompiled), scripts: [], declines: 0 }
     }

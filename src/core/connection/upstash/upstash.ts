@@ -74,7 +74,7 @@ export function createUpstashStore({
   observer,
   ...database
 }: UpstashOptions): UpstashStore {
-  const general = newScript(generalScript(lua))
+  let general: Script | undefined
   const codec: Codec = Object.assign({}, ...lua)
   const send = senderOf(database)
   const compiledCall = compiledCalls()
@@ -83,6 +83,7 @@ export function createUpstashStore({
       const isGeneral = isDeclined || idempotency
       const compiled = isGeneral ? undefined : compiledCall(requests, now, namespace)
       if (compiled) return compiled
+      general ??= newScript(generalScript(lua))
       return { script: general, ...encode(requests, now, idempotency, namespace, codec) }
     } catch (error) {
       return asStoreError(error)

@@ -103,6 +103,11 @@ test('New terms with the same content use the same script, and other terms anoth
   expect(bursts[0]).not.toBe(bursts[1])
 })
 
+test('A set with one tag twice is an error, since each limit would be charged without the other.', () => {
+  const repeated = [take({}, { terms: { ...other, tag: policy.tag } })]
+  expect(() => compiledCalls()(repeated)).toThrow('unexpected tag (repeated)')
+})
+
 test('An isolate compiles 64 sets, and keeps them.', () => {
   const callOf = compiledCalls()
   const limits = Array.from({ length: 65 }, (_, n) => ({ terms: { ...policy, tag: `t${n}` } }))
