@@ -89,27 +89,30 @@ export function stagesOf(
   hostLua: readonly ScriptPart[] = [],
 ): Stages {
   const owners = new Map<string, [feature: string, value: unknown]>()
-  const all = features.map(({ name, ...feature }) => {
+  const stages: Stages = {}
+  const endpoints: Endpoint[] = []
+  const handlers: PathHandler[] = []
+  const lua = new Set(hostLua)
+  const sources = {}
+  for (const feature of features) {
     const own = feature.compile(program)
     for (const [stage, value] of Object.entries(own)) {
       if (value === undefined || SHARED.includes(stage)) continue
       const [owner, first] = owners.get(stage) ?? []
       // The later of the two would replace the first without a word.
       if (owner && first !== value) {
-        const expected = `${owner} or ${name}, and not both`
+        const expected = `${owner} or ${feature.name}, and not both`
         const hint = `Each of them has the stage ${stage}, which a limiter has once.`
         throw new ConfigError([{ path: 'use', expected, got: 'both', hint }])
       }
-      owners.set(stage, [name, value])
+      owners.set(stage, [feature.name, value])
     }
-    return own
-  })
-  const handlers = all.flatMap(({ handlers = [] }) => handlers)
-  return {
-    ...Object.assign({}, ...all),
-    endpoints: all.flatMap(({ endpoints = [] }) => endpoints),
-    lua: [...new Set([...hostLua, ...all.flatMap(({ lua = [] }) => lua)])],
-    sources: Object.assign({}, ...all.map(({ sources }) => sources)),
-    handlers: handlers.length > 0 ? handlers : undefined,
+    Object.assign(stages, own)
+    Object.assign(sources, own.sources)
+    if (own.endpoints) endpoints.push(...own.endpoints)
+    if (own.handlers) handlers.push(...own.handlers)
+    if (own.lua) for (const part of own.lua) lua.add(part)
   }
+  if (handlers.length > 0) stages.handlers = handlers
+  return { ...stages, endpoints, lua: [...lua], sources }
 }

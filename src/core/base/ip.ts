@@ -34,7 +34,7 @@ export function parseAddress(text: string): Address | undefined {
 
 function parseV4(text: string): Address | undefined {
   const bits = readV4(text)
-  return bits < 0 ? undefined : [24, 16, 8, 0].map((shift) => (bits >>> shift) & 255)
+  return bits < 0 ? undefined : [bits >>> 24, (bits >>> 16) & 255, (bits >>> 8) & 255, bits & 255]
 }
 
 /** Four decimal numbers between two positions as 32 bits, or -1. Leading zeros are an error, because some parsers read them as octal. */
@@ -86,8 +86,8 @@ export const formatAddress = (address: Address): string =>
 /** The network of an address, with a prefix of `v4` or `v6` bits. The `/32` of a whole IPv4 address is left out. */
 export function network(address: Address, v4: number, v6: number): string {
   const bits = address.length === 4 ? v4 : v6
-  const first = formatAddress(address.map((byte, index) => byte & mask(bits, index)))
-  return address.length === 4 && bits === 32 ? first : `${first}/${bits}`
+  if (address.length === 4 && bits === 32) return formatAddress(address)
+  return `${formatAddress(address.map((byte, index) => byte & mask(bits, index)))}/${bits}`
 }
 
 const mask = (bits: number, index: number) =>

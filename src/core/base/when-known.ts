@@ -8,5 +8,7 @@ export const whenKnown = <T, Result>(
 ): Soon<Result> => (value instanceof Promise ? value.then(next) : next(value))
 
 /** Returns the values of a list: at once if all are known. */
-export const whenAllKnown = <T>(values: Soon<T>[]): Soon<T[]> =>
-  values.some((value) => value instanceof Promise) ? Promise.all(values) : (values as T[])
+export function whenAllKnown<T>(values: Soon<T>[]): Soon<T[]> {
+  for (const value of values) if (value instanceof Promise) return Promise.all(values)
+  return values as T[]
+}

@@ -158,8 +158,8 @@ async function ask<Result>(
   const asked = { deadlineMs, fallback: true, idempotency, waitUntil, onCall: meter?.onCall }
   const replies = await store.decideEach(lists, asked)
   const use = meter?.stop()
-  const failed = replies.find((reply) => reply instanceof StoreError)
-  if (failed) throw failed // before any other one waits
+  // Before any other one waits.
+  for (const reply of replies) if (reply instanceof StoreError) throw reply
   const results = pending.map((one, index) => {
     const reply = replies[index] as StoreReply
     const outcome = conclude(one, reply)

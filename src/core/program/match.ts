@@ -61,8 +61,8 @@ export function compileMatcher(
     ? needed(stages.compileConditions, 'conditions')(config, readers)
     : undefined
   const { allow = [], deny = [], readingsOf, withCredentials } = conditions ?? {}
-  const freeKeys = MAX_KEYS - keysOfAll(config.policies)
   const { refine } = stages
+  const freeKeys = refine ? MAX_KEYS - keysOfAll(config.policies) : 0
   const policies = config.policies.map((policy) =>
     compilePolicy(policy, config, stages, readers, clock, freeKeys, conditions),
   )
