@@ -56,8 +56,8 @@ export const compiledMutants: Mutant[] = [
   ),
   sets(
     'there is no maximum of sets that begin with a known limit',
-    'if (sets === MAX_SETS) return undefined\n      const tags',
-    'const tags',
+    'if (sets === MAX_SETS) return undefined\n      check',
+    'check',
     'sets',
   ),
   sets('sets do not count', 'sets += 1', 'sets += 0', 'sets'),

@@ -5,5 +5,6 @@ export function contains(
 ): boolean {
   if (typeof value !== 'object' || value === null) return false
   if (!Array.isArray(value) && test(value as Record<string, unknown>)) return true
-  return Object.values(value).some((part) => contains(part, test))
+  for (const part of Object.values(value)) if (contains(part, test)) return true
+  return false
 }

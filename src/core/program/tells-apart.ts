@@ -14,12 +14,10 @@ export const usesPath = ({ policies, allow, deny, shield }: MatchConfig): boolea
   )
 
 /** True if a configuration treats requests differently: by conditions or paths, or by costs and reserves that depend on the request. */
-export const tellsApart = (config: MatchConfig): boolean =>
-  config.allow.length + config.deny.length > 0 ||
-  usesPath(config) ||
-  config.policies.some(
-    ({ match, cost, reserve, usesBody }) =>
-      usesBody ||
-      reserve.length + cost.rules.length > 0 ||
-      [cost.header, ...Object.values(match)].some((one) => one !== undefined),
-  )
+export function tellsApart(config: MatchConfig): boolean {
+  for (const { match, cost, reserve, usesBody } of config.policies) {
+    if (usesBody || cost.header !== undefined || reserve.length + cost.rules.length > 0) return true
+    for (const one of Object.values(match)) if (one !== undefined) return true
+  }
+  return config.allow.length + config.deny.length > 0 || usesPath(config)
+}

@@ -63,6 +63,7 @@ export function compiledCalls(): (
     const { limits } = request
     if (!isPlain(request)) return undefined
     let node = root
+    const tags = new Set<string>()
     for (const { terms } of limits) {
       const content = termsText(terms, PLACE).whole! // throws if they are invalid
       let next = node.byContent.get(content)
@@ -71,10 +72,10 @@ export function compiledCalls(): (
       node.byContent.set(content, next)
       node.next.set(terms, next)
       node = next
+      tags.add(terms.tag)
     }
     if (!node.set) {
       if (sets === MAX_SETS) return undefined
-      const tags = new Set(limits.map(({ terms }) => terms.tag))
       check(tags.size === limits.length, PLACE, 'tag (repeated)')
       sets += 1
       node.set = { limits: limits.map(toCompiled), scripts: [], declines: 0 }
