@@ -49,7 +49,8 @@ function deciderOf({ decision: { reason }, decidedBy, use }: DecisionFact): Deci
 }
 
 /** Returns the policy that binds, by the rules of `DecisionEvent.policy`. */
-function bindingOf({ decision, matches }: DecisionFact): Binding {
+function bindingOf(fact: DecisionFact): Binding {
+  const { decision, matches } = fact
   const { denied, reason, allowed, fallback, limits } = decision
   if (denied) return { name: denied.by }
   if (reason === 'store-error' || limits.length === 0) {
@@ -58,14 +59,14 @@ function bindingOf({ decision, matches }: DecisionFact): Binding {
     const match = matches.find(decides) ?? matches[0]
     return match ? { name: match.policy.name, match } : {}
   }
-  const restOf = (limit: LimitState) => shareOf(limit, matchOf(limit, matches))
+  const restOf = (limit: LimitState) => shareOf(limit, matchOf(limit, fact))
   const enforced = limits.filter(({ mode }) => mode === 'enforce')
   const refusing = (allowed ? limits : enforced).filter(refuses)
   const limit =
     refusing.length > 0
       ? greatest(refusing, ({ retryAfterMs }) => retryAfterMs ?? Number.POSITIVE_INFINITY)
       : greatest(enforced.length > 0 ? enforced : limits, (one) => -restOf(one))
-  return { name: limit.policy, match: matchOf(limit, matches), remainingShare: restOf(limit) }
+  return { name: limit.policy, match: matchOf(limit, fact), remainingShare: restOf(limit) }
 }
 
 /** The remaining share of a quota, 0 to 1. The capacity of a bucket is its burst. Units that are kept free for other requests remain. */
@@ -74,8 +75,12 @@ export const shareOf = (state: LimitState, match: Match | undefined) =>
 
 export const freeUnits = ({ remaining, reserved = 0 }: LimitState) => remaining + reserved
 
-export const matchOf = ({ policy }: LimitState, matches: Match[]) =>
-  matches.find((one) => one.policy.name === policy)
+/** The match of a state: of several keys of one policy, the key in its place. */
+export function matchOf(limit: LimitState, { decision, matches }: DecisionFact): Match | undefined {
+  const own = matches.filter(({ policy }) => policy.name === limit.policy)
+  const states = decision.limits.filter(({ policy }) => policy === limit.policy)
+  return own[states.indexOf(limit)]
+}
 
 const refuses = ({ allowed }: LimitState) => !allowed
 

@@ -98,10 +98,10 @@ export function createObserver(
   }
 
   function notify(nearLimit: NearLimit, fact: DecisionFact, { time, decidedBy }: DecisionSummary) {
-    const { decision, matches, env, waitUntil } = fact
+    const { decision, env, waitUntil } = fact
     let after: Promise<unknown> | undefined
     for (const limit of decision.limits) {
-      const match = matchOf(limit, matches)
+      const match = matchOf(limit, fact)
       const remainingShare = shareOf(limit, match)
       if (!match || !nearLimit.isNear(remainingShare, env)) continue
       const { planName: plan, algorithm } = match.policy

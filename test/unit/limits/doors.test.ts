@@ -4,6 +4,8 @@ import { Hono } from 'hono'
 import { describe, expect, test, vi } from 'vitest'
 import type { Decision } from '../../../src/core/base/decision.ts'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
+import type { DecisionEvent } from '../../../src/features/observe/event.ts'
+import { observe } from '../../../src/features/observe/index.ts'
 import { rateLimiter } from '../../../src/hosts/app/middleware.ts'
 import { createSluice } from '../../../src/hosts/app/sluice.ts'
 import { createGateway } from '../../../src/hosts/worker/gateway.ts'
@@ -153,6 +155,26 @@ test('Two keys of one policy have a state each, and each is settled by its own, 
   const places = limits.map(([, key]) => ['places', key] as [string, string])
   const fields = (await sluice.limit(places, { env })).fields()
   expect(fields['RateLimit-Policy']).toBe('"places";q=2;w=3600')
+})
+
+test('Of two keys of one policy, an event names the one that refuses.', async () => {
+  const events: DecisionEvent[] = []
+  const onDecision = (event: DecisionEvent) => void events.push(event)
+  const { limit } = createSluice({
+    namespace: 'doors-observed',
+    policies: [{ name: 'places', key: 'header:x-user', limit: 1, window: '1h' }],
+    use: [observe({ onDecision, subjects: 'plain' })],
+  })
+  await limit('places', 'ben', { env })
+  for (const keys of [
+    ['ann', 'ben'],
+    ['ben', 'cy'],
+  ])
+    await limit(
+      keys.map((key) => ['places', key] as const),
+      { env },
+    )
+  expect(events.map(({ subject }) => subject)).toEqual(Array(3).fill('header:x-user=ben'))
 })
 
 const quotas = ['fixed-window', 'sliding-window', 'token-bucket', 'gcra'] as const
