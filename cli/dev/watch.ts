@@ -1,6 +1,6 @@
 import { existsSync, type FSWatcher, watch } from 'node:fs'
 import { connect } from 'node:net'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { WRANGLER_FILES } from '../project/wrangler-config.ts'
 
 const SETTINGS = ['sluice.config.ts', '.dev.vars', ...WRANGLER_FILES]
@@ -28,7 +28,8 @@ export function watchFolders(root: string, changed: () => void) {
     const watcher = watch(folder, { recursive }, (_, name) => {
       // `sluice dev` itself writes the module of `sluice build`.
       if (name === null || name === 'sluice.built.ts') return
-      if (isOurs(name) || imported.has(join(folder, name))) changed()
+      const isMoved = name === basename(folder) // the folder itself
+      if (isMoved || isOurs(name) || imported.has(join(folder, name))) changed()
     })
     return watcher.on('error', () => {})
   }

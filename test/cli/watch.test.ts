@@ -56,6 +56,18 @@ test.each([
   await expect.poll(() => changes).toBeGreaterThan(0)
 })
 
+test('A folder of imported files that is moved away counts.', async () => {
+  const root = newFolder()
+  const file = join(root, 'src/worker.ts')
+  write(file)
+  let changes = 0
+  const watching = watchFolders(root, () => changes++)
+  onTestFinished(() => watching.close())
+  watching.update([file])
+  renameSync(dirname(file), join(root, 'before'))
+  await expect.poll(() => changes, { timeout: 5_000 }).toBeGreaterThan(0)
+})
+
 test('A file that the Worker does not import counts only if it is a source, and never the module of `sluice build`.', async () => {
   const root = newFolder()
   let changes = 0

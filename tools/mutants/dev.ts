@@ -367,6 +367,7 @@ export const devMutants: Mutant[] = [
     'return folder.startsWith(src) ? [] : [add(folder, false)]',
     'watch',
   ),
+  watching('a folder that is moved away does not count', 'if (isMoved || ', 'if (', 'watch'),
   watching(
     'an imported file that is no module does not count',
     'isOurs(name) || imported.has(join(folder, name))',
