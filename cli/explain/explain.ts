@@ -105,7 +105,7 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
     const problem = await stages.bodyProblem!(request)
     if (problem) notes.push(`the body cannot be read: ${problem}`)
   }
-  const charged = policies.some((one) => one.policy.mode === 'enforce' && one.cost > 0)
+  const charged = policies.some((one) => one.terms.mode === 'enforce' && one.cost > 0)
   if (shield && charged) {
     const { limit, periodMs } = config.shield!
     const key = shield.map(([part, value]) => (part === 'global' ? part : `${part} = ${value}`))
@@ -140,7 +140,7 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
     },
     denied: denied ?? null,
     policies: config.policies.flatMap(({ name }) => [
-      ...policies.filter(({ policy }) => policy.name === name).map((one) => met(one, config)),
+      ...policies.filter(({ terms }) => terms.name === name).map((one) => met(one, config)),
       ...unmet.filter(({ policy }) => policy.name === name).map((one) => whyNot(one, seen, config)),
     ]),
     script: await scriptFor(policies),
@@ -152,16 +152,16 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
 async function scriptFor(matches: Match[]): Promise<Explanation['script']> {
   if (matches.length === 0) return null
   const limits = await limitsOf(matches, undefined, { nameSubject: canonical })
-  const isOne = matches.length === 1 || matches.every(({ policy }) => policy.mode === 'enforce')
-  const hasLease = matches.some(({ policy }) => policy.lease)
+  const isOne = matches.length === 1 || matches.every(({ terms }) => terms.mode === 'enforce')
+  const hasLease = matches.some(({ terms }) => terms.lease)
   return isOne && !hasLease && isPlain({ mode: 'take', limits }) ? 'compiled' : 'general'
 }
 
-function met({ policy, partitionKey, distinct, cost, floor, period }: Match, config: Config): Met {
+function met({ terms, partitionKey, distinct, cost, floor, period }: Match, config: Config): Met {
   const { policies } = config
-  const { name, mode, algorithm, limit, windowMs, burst, align, onMissingKey } = policy
-  const isSet = !policies.includes(policy) && policy.planName === undefined
-  const own = policy.key.map(labelOf)
+  const { name, mode, algorithm, limit, windowMs, burst, align, onMissingKey } = terms
+  const isSet = !policies.includes(terms) && terms.planName === undefined
+  const own = terms.key.map(labelOf)
   const isOwn = own.join() === partitionKey.map(([part]) => part).join()
   return {
     policy: name,
@@ -169,11 +169,11 @@ function met({ policy, partitionKey, distinct, cost, floor, period }: Match, con
     mode,
     algorithm,
     limit,
-    ofPlan: policy.plan ? policy.planName !== undefined : null,
-    ...(policy.claim && { ofClaim: { claim: policy.claim.claim, isSet } }),
-    ...(policy.overrides && { overrides: true }),
+    ofPlan: terms.plan ? terms.planName !== undefined : null,
+    ...(terms.claim && { ofClaim: { claim: terms.claim.claim, isSet } }),
+    ...(terms.overrides && { overrides: true }),
     windowMs: period ? period[1] - period[0] : windowMs,
-    calendar: policy.calendar ?? null,
+    calendar: terms.calendar ?? null,
     burst,
     align,
     key: keyValues(partitionKey),
@@ -181,10 +181,10 @@ function met({ policy, partitionKey, distinct, cost, floor, period }: Match, con
     insteadOf: isOwn ? null : own,
     onMissingKey: typeof onMissingKey === 'object' ? 'share' : onMissingKey,
     cost,
-    refusal: refusalText(policy.refusal ?? config.refusal),
+    refusal: refusalText(terms.refusal ?? config.refusal),
     ...(floor !== undefined && { floor }),
-    ...(policy.cost.usage && {
-      usage: { paths: policy.cost.usage, max: policy.cost.max!, cut: policy.cost.cut },
+    ...(terms.cost.usage && {
+      usage: { paths: terms.cost.usage, max: terms.cost.max!, cut: terms.cost.cut },
     }),
   }
 }

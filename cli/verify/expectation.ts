@@ -1,7 +1,8 @@
 /** Checks on a deployment what the configuration expects (`expect`). */
 
 import { spanText } from '../../src/core/base/duration.ts'
-import { type Config, type Policy, parseConfig } from '../../src/core/config/parse.ts'
+import { type Config, parseConfig } from '../../src/core/config/parse.ts'
+import type { Match } from '../../src/core/program/match.ts'
 import { defaultFields } from '../../src/features/defaults.ts'
 import { covers } from '../../src/lint/covers.ts'
 import { boundOf } from '../../src/lint/expect/bound.ts'
@@ -155,11 +156,11 @@ interface Bounding {
 function boundingOn(
   expectation: Expectation,
   config: Config,
-  matches: { policy: Policy; cost: number }[],
+  matches: Match[],
 ): Bounding | undefined {
   const bounds = matches
-    .flatMap(({ policy, cost }) => {
-      const own = config.policies.find(({ name }) => name === policy.name)!
+    .flatMap(({ terms, cost }) => {
+      const own = config.policies.find(({ name }) => name === terms.name)!
       // Another request of the expectation may have a policy of its own: this one shows that of its part.
       const bound = boundOf(own, expectation, config, true)
       return bound.gap ? [] : [{ name: own.name, cost, requests: bound.requests }]

@@ -38,7 +38,7 @@ export type LocalMatcher = ReturnType<typeof createLocalMatcher>
 
 /** The quota that a policy counts a request in, without the values that only the deployment knows. */
 export const quotaOf = (matches: Match[], { name }: Policy): string | undefined => {
-  const own = matches.filter(({ policy }) => policy.name === name)
+  const own = matches.filter(({ terms }) => terms.name === name)
   return own.length === 0
     ? undefined
     : own
@@ -108,7 +108,7 @@ async function best(policy: Policy, requests: SampleRequest[], match: LocalMatch
   const all = []
   for (const request of requests.slice(0, MAX_CANDIDATES)) {
     const matches = await match(request)
-    const own = matches.find((one) => one.policy.name === policy.name)
+    const own = matches.find((one) => one.terms.name === policy.name)
     const others = own ? matches.length - 1 : Number.POSITIVE_INFINITY
     all.push({ request, match: own, beside: others })
   }

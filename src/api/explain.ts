@@ -52,7 +52,7 @@ export async function tryRequest(call: Call, { name }: Policy): Promise<Response
   const matched = await describedRequest(request, call.rules, call.runtime)
   if ('expected' in matched) throw unprocessable([matched])
   const { denied, policies, unmet } = matched
-  const [found, ...others] = policies.filter(({ policy }) => policy.name === name)
+  const [found, ...others] = policies.filter(({ terms }) => terms.name === name)
   const why = unmet?.find(({ policy }) => policy.name === name)
   const about = { policy: name, ...(denied && { denied }) }
   if (!found) {
@@ -60,7 +60,7 @@ export async function tryRequest(call: Call, { name }: Policy): Promise<Response
     return jsonAnswer({ ...about, met: false, ...unmet } satisfies Trial)
   }
   const { partitionKey, distinct, cost, floor, period } = found
-  const { mode, limit, windowMs } = found.policy
+  const { mode, limit, windowMs } = found.terms
   return jsonAnswer({
     ...about,
     met: true,

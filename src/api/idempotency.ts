@@ -25,8 +25,8 @@ export async function idempotencyOf(
     throw badRequest('Idempotency-Key: expected 1 to 255 visible ASCII characters.')
   }
   const policies = questions.map(({ matched }) =>
-    matched.policies.map(({ policy, cost, floor }) => {
-      const { tag, mode, limit, burst, penalty, wait, overrides } = policy
+    matched.policies.map(({ terms, cost, floor }) => {
+      const { tag, mode, limit, burst, penalty, wait, overrides } = terms
       const own = [tag, mode, limit, burst, penalty, cost, floor]
       return wait || overrides ? [...own, wait, overrides] : own
     }),

@@ -54,10 +54,9 @@ async function matchesOf(
   }
   const matched = await describedRequest(target.request, rules, runtime)
   if ('expected' in matched) throw unprocessable([matched])
-  const isOwn = (one: { policy: Policy }) => one.policy.name === policy.name
-  const met = matched.policies.filter(isOwn)
+  const met = matched.policies.filter(({ terms }) => terms.name === policy.name)
   if (met.length > 0) return met
-  const unmet = matched.unmet?.find(isOwn)
+  const unmet = matched.unmet?.find((one) => one.policy.name === policy.name)
   const why = unmet ? whyNot(unmet) : { unmet: 'deny', by: matched.denied?.by }
   throw conflict(`The policy ${policy.name} does not apply to this request.`, why)
 }

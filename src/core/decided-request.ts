@@ -74,8 +74,7 @@ export class DecidedRequest implements CheckedRequest {
     // A request that Sluice answers has no response by which its charges could be settled.
     const charges = verified && !this.passes ? undefined : outcome.charges
     this.settled = charges && stages.settleLater!(charges, parts, view.waitUntil, stages)
-    this.isRead =
-      charges !== undefined && [...charges.keys()].some(({ policy }) => readsBody(policy))
+    this.isRead = charges !== undefined && [...charges.keys()].some(({ terms }) => readsBody(terms))
   }
 
   refuse(): Soon<Response> {

@@ -204,7 +204,7 @@ class DecidedLimits extends Answered implements LimitDecision {
 
   constructor(made: LimitOutcome) {
     const { outcome, matches } = made
-    const smallest = () => Math.min(...matches.map(({ policy }) => policy.limit))
+    const smallest = () => Math.min(...matches.map(({ terms }) => terms.limit))
     super(outcome.decision, smallest, outcome.counted)
     this.#made = made
   }

@@ -62,7 +62,7 @@ export function createLearner(
       if (!limit) continue
       const units = told.limit === undefined ? undefined : lower(limit, told.limit, now)
       if (units !== undefined) lowered.push([limit, units])
-      const sent = decided.find(({ policy }) => policy === limit.policy.name)
+      const sent = decided.find(({ policy }) => policy === limit.terms.name)
       const ours = sent && Math.min(sent.remaining + (sent.reserved ?? 0), units ?? Infinity)
       if (told.left !== undefined && sent && told.left < ours!)
         less.push({ limit, left: told.left, sent })
@@ -120,7 +120,7 @@ function debtOf(
   return isOther ? 0 : ours - left
 }
 
-const kindOf = ({ policy: { cost } }: PolicyLimit): ReportedLimit['kind'] =>
+const kindOf = ({ terms: { cost } }: PolicyLimit): ReportedLimit['kind'] =>
   cost.usage !== undefined || cost.response !== undefined || cost.body !== undefined
     ? 'tokens'
     : 'requests'

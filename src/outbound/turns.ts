@@ -122,7 +122,7 @@ function obstacleOf(
   const turns = refusing.filter(({ unit }) => unit !== 'concurrent-requests')
   const turnMs = Math.max(0, ...turns.map((one) => one.retryAfterMs!))
   if (turnMs > restMs) throw tooLate(turnMs, waitMs)
-  return { slot: limits.find(({ policy }) => policy.name === full.policy)! }
+  return { slot: limits.find(({ terms }) => terms.name === full.policy)! }
 }
 
 const tooLate = (turnMs: number, waitMs: number): OutboundError =>

@@ -142,7 +142,7 @@ test.each([
   const round = { nonce: 'a-nonce-of-this-test', refusal } as Round
   const client = clientOf(() => ({ ...answer(true, 0), status, decision: undefined }))
   const policy = login
-  const match = async () => [{ policy, partitionKey: [['ip', 'x']], cost: 1 }] as never
+  const match = async () => [{ terms: policy, partitionKey: [['ip', 'x']], cost: 1 }] as never
   const request = { method: 'GET', path: '/login', headers: {} }
   expect(await checkSpellings({ ...plan, policy, request }, round, { client, match })).toEqual(
     result,

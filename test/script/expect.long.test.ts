@@ -14,8 +14,8 @@ const reached: number[] = []
 function createLimiter() {
   const prefix = newSubject()
   return async (matches: Match[], now: number) => {
-    const limits = matches.map(({ policy, partitionKey, cost }) => ({
-      ...{ terms: policy, cost },
+    const limits = matches.map(({ terms, partitionKey, cost }) => ({
+      ...{ terms, cost },
       subject: `${prefix}${canonical(partitionKey)}`,
     }))
     const { states } = await server.decide([{ mode: 'take', limits }], now)

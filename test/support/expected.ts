@@ -85,7 +85,7 @@ export async function keepsExpectation(
     const { names, matched } = some[which % some.length]!
     if (matched.denied) continue
     const limits = matched.policies
-    const enforced = limits.filter(({ policy }) => policy.mode === 'enforce')
+    const enforced = limits.filter(({ terms }) => terms.mode === 'enforce')
     if (enforced.length > 0 && !(await decide(enforced, now))) continue
     for (const name of names) {
       const times = [...(passed.get(name) ?? []), now].filter(

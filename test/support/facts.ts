@@ -29,10 +29,10 @@ const [policy] = parseConfig(
 ).policies
 
 export const matchOf = (
-  change: Partial<Match['policy']> = {},
+  change: Partial<Match['terms']> = {},
   more: Partial<Match> = {},
 ): Match => ({
-  policy: { ...policy!, ...change },
+  terms: { ...policy!, ...change },
   partitionKey: [['ip', '203.0.113.7']],
   cost: 1,
   ...more,

@@ -18,7 +18,7 @@ export async function met(
     policies: policies.map((policy) => ({ ...base, ...policy })),
   })
   const { policies: matches } = await match(url, init, circumstances)
-  return Object.fromEntries(matches.map(({ policy, partitionKey }) => [policy.name, partitionKey]))
+  return Object.fromEntries(matches.map(({ terms, partitionKey }) => [terms.name, partitionKey]))
 }
 /** The names of the policies that apply. */
 export const names = async (...args: Parameters<typeof met>) => Object.keys(await met(...args))

@@ -37,7 +37,6 @@ export function limitWith(cost: CostFields, policy: Partial<PolicyOptions> = {})
   })
   const parsed = policies[0]!
   return {
-    policy: parsed,
     terms: parsed,
     subject: 'subject',
     partitionKey: [],

@@ -68,14 +68,14 @@ export const config = fc
 
 /** Decides one limit of a request. */
 export function decide(
-  { policy, partitionKey, cost }: Match,
+  { terms, partitionKey, cost }: Match,
   now: number,
   states: Map<string, State>,
 ) {
-  const subject = JSON.stringify([policy.tag, partitionKey])
-  const algorithm = policy.algorithm as keyof typeof algorithms // the generator leaves out concurrency
+  const subject = JSON.stringify([terms.tag, partitionKey])
+  const algorithm = terms.algorithm as keyof typeof algorithms // the generator leaves out concurrency
   return {
     subject,
-    outcome: algorithms[algorithm](now, policy, cost, states.get(subject)),
+    outcome: algorithms[algorithm](now, terms, cost, states.get(subject)),
   }
 }

@@ -168,7 +168,7 @@ function decodedRun(run: string): string {
 function wrongWith({ denied, policies }: Matched, route: NonNullable<Route>): string | undefined {
   if (denied) return undefined
   const applied = policies
-  const applies = (name: string) => applied.some(({ policy }) => policy.name === name)
+  const applies = (name: string) => applied.some(({ terms }) => terms.name === name)
   if (route.name === 'admin') return 'deny does not apply'
   if (route.name === 'login' && !applies('login')) return 'login does not apply'
   if (!applies('rest') && route.name !== 'health') return 'allow applies'
@@ -180,7 +180,7 @@ function wrongWith({ denied, policies }: Matched, route: NonNullable<Route>): st
     readable(folded(id.replace(/[/\\]/g, encodeURIComponent))),
   )
   const ids = applied
-    .filter(({ policy }) => policy.name === 'users')
+    .filter(({ terms }) => terms.name === 'users')
     .map(({ partitionKey }) => partitionKey[0]![1])
   const isCharged = ids.some((one) => one === undefined || wanted.includes(readable(one)))
   return isCharged ? undefined : `the id ${decoded} is not charged, but ${ids}`

@@ -304,7 +304,7 @@ const bodiesMutants: Mutant[] = [
     'usage',
   ),
   usage('message_start is not read', "['response', 'message']", "['response']", 'usage'),
-  usage('a cost is above max', 'Math.min(units, policy.cost.max!)', 'units', 'usage'),
+  usage('a cost is above max', 'Math.min(units, terms.cost.max!)', 'units', 'usage'),
   meter(
     'the origin of a stream that is cut goes on',
     '    source.cancel().catch(() => {})\n    const refusal',
@@ -325,11 +325,11 @@ const bodiesMutants: Mutant[] = [
   ),
   meter(
     'the size has no bound',
-    'Math.min(bytes, limit.policy.cost.max ?? bytes)',
+    'Math.min(bytes, limit.terms.cost.max ?? bytes)',
     'bytes',
     'bytes',
   ),
-  meter('a shadow policy ends a stream', " && policy.mode === 'enforce'", '', 'cut'),
+  meter('a shadow policy ends a stream', " && terms.mode === 'enforce'", '', 'cut'),
   allowance('a stream passes max by one event', 'used >= max', 'used > max', 'cut'),
   allowance('the first usage ends a stream', 'isFirstUsage || ', '', 'cut'),
   allowance('a chunk is above max', 'Math.min(needed, max - units)', 'needed', 'cut'),
@@ -664,7 +664,7 @@ const apiMutants: Mutant[] = [
   ),
   api('operate')(
     'a request operates on every policy',
-    'one.policy.name === policy.name',
+    'terms.name === policy.name',
     'true',
     'operate',
   ),

@@ -37,19 +37,19 @@ export const limiterMutants: Mutant[] = [
   ),
   cache(
     'answers a request with another cost',
-    '{ policy, partitionKey, distinct, cost, floor = 0, period }: Match)',
-    '{ policy, partitionKey, distinct, floor = 0, period }: Match, cost = 1)',
+    '{ terms, partitionKey, distinct, cost, floor = 0, period }: Match)',
+    '{ terms, partitionKey, distinct, floor = 0, period }: Match, cost = 1)',
     'denial-cache',
   ),
   cache(
     'answers a request with another floor',
-    '{ policy, partitionKey, distinct, cost, floor = 0, period }: Match)',
-    '{ policy, partitionKey, distinct, cost, period }: Match, floor = 0)',
+    '{ terms, partitionKey, distinct, cost, floor = 0, period }: Match)',
+    '{ terms, partitionKey, distinct, cost, period }: Match, floor = 0)',
     'denial-cache',
   ),
   cache(
     'caches a refusal below a floor',
-    "if (floor && policy.algorithm !== 'fixed-window') return 0\n",
+    "if (floor && terms.algorithm !== 'fixed-window') return 0\n",
     '',
     'denial-cache',
   ),
@@ -61,19 +61,19 @@ export const limiterMutants: Mutant[] = [
   ),
   cache(
     'caches a refusal that requests in flight may refund',
-    '  if (policy.settles) return 0\n',
+    '  if (terms.settles) return 0\n',
     '',
     'denial-cache',
   ),
   cache(
     'answers in place of a limit that counts refusals towards a ban',
-    "if (!entry?.state.bannedForMs && policy.penalty && policy.mode === 'enforce')",
+    "if (!entry?.state.bannedForMs && terms.penalty && terms.mode === 'enforce')",
     'if (false)',
     'denial-cache',
   ),
   cache(
     'answers under new policies that may refund',
-    'if (!entry || (policy.settles && !entry.state.bannedForMs)) continue',
+    'if (!entry || (terms.settles && !entry.state.bannedForMs)) continue',
     'if (!entry) continue',
     'denial-cache',
   ),
@@ -91,7 +91,7 @@ export const limiterMutants: Mutant[] = [
   ),
   cache(
     'caches a refusal after a lease has ended',
-    'policy.lease?.ttlMs ?? MAX_AGE_MS',
+    'terms.lease?.ttlMs ?? MAX_AGE_MS',
     'MAX_AGE_MS',
     'denial-cache',
   ),
@@ -238,7 +238,7 @@ export const limiterMutants: Mutant[] = [
   ),
   conclusion(
     'takes the state of an enforced policy for that of a shadow policy',
-    "let nextShadow = requests[0]!.limits[0]!.policy.mode === 'enforce' ? 1 : 0",
+    "let nextShadow = requests[0]!.limits[0]!.terms.mode === 'enforce' ? 1 : 0",
     'let nextShadow = 0',
     'decide',
   ),
@@ -263,7 +263,7 @@ export const limiterMutants: Mutant[] = [
   ),
   beforeShield(
     'asks the shield about a request that only shadow policies count',
-    "policy.mode === 'enforce' && cost > 0",
+    "terms.mode === 'enforce' && cost > 0",
     'cost > 0',
     'shield',
   ),
@@ -287,8 +287,8 @@ export const limiterMutants: Mutant[] = [
   ),
   decision(
     'settles charges only if the last policy has some',
-    'settles ||= limit.policy.settles',
-    'settles = limit.policy.settles',
+    'settles ||= limit.terms.settles',
+    'settles = limit.terms.settles',
     'settle',
   ),
   decision(
@@ -324,22 +324,22 @@ export const limiterMutants: Mutant[] = [
   ),
   limits(
     'combines quotas of different policies',
-    'match.isFurther && match.policy.name === policy',
+    'match.isFurther && match.terms.name === policy',
     'match.isFurther',
     'limit',
   ),
   limits(
     'combines two keys that a call names',
-    'match.isFurther && match.policy.name === policy',
-    'match.policy.name === policy',
+    'match.isFurther && match.terms.name === policy',
+    'match.terms.name === policy',
     'limit',
   ),
   limits('reports remaining units during a ban', '  result.remaining = 0\n', '', 'limit'),
   limits('names the last of several quotas', 'if (same && binds(', 'if (!same && binds(', 'limit'),
   limits(
     'reports the longest period in place of the current one',
-    'period ? period[1] - period[0] : policy.windowMs',
-    'policy.windowMs',
+    'period ? period[1] - period[0] : terms.windowMs',
+    'terms.windowMs',
     'limit',
   ),
 
@@ -351,8 +351,8 @@ export const limiterMutants: Mutant[] = [
   ),
   settling(
     'refunds responses that count',
-    'response && !counts(policy, response.status)',
-    'response && counts(policy, response.status)',
+    'response && !counts(terms, response.status)',
+    'response && counts(terms, response.status)',
     'settle',
   ),
   settling(
@@ -381,7 +381,7 @@ export const limiterMutants: Mutant[] = [
   ),
   settling(
     'forgets refusals at each response',
-    "if (mode !== 'refund' || !policy.settles)",
+    "if (mode !== 'refund' || !terms.settles)",
     '',
     'settle',
   ),

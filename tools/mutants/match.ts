@@ -64,8 +64,8 @@ export const matchMutants: Mutant[] = [
   gateway('ignores calendars', '|| policy.calendar || shareOf', '|| shareOf', 'calendar-quota'),
   matching(
     'charges readings by the largest plan',
-    'one.policy.limit < known.policy.limit',
-    'one.policy.limit > known.policy.limit',
+    'one.terms.limit < known.terms.limit',
+    'one.terms.limit > known.terms.limit',
     'match-readings',
   ),
   matching(

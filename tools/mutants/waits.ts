@@ -145,7 +145,7 @@ export const waitsMutants: Mutant[] = [
   ),
   mutantsOf('src/core/decide/denial-cache.ts', 'test/unit/features/turns')(
     'a refusal is cached until its turn',
-    'Math.min(retryAfterMs - (policy.wait ?? 0), resetAfterMs)',
+    'Math.min(retryAfterMs - (terms.wait ?? 0), resetAfterMs)',
     'Math.min(retryAfterMs, resetAfterMs)',
     'turns',
   ),

@@ -104,7 +104,7 @@ export function createMemoryEngine({ wholeSeconds }: { wholeSeconds: boolean }):
   }
 }
 
-function limitOf({ policy, partitionKey, cost, floor, period }: Match): MemoryLimit {
+function limitOf({ terms: policy, partitionKey, cost, floor, period }: Match): MemoryLimit {
   const [label, value] = partitionKey[0]!
   const isOne = partitionKey.length === 1 && value !== undefined
   const name = isOne ? `${label.length}:${label}${value}` : canonical(partitionKey)
@@ -113,7 +113,9 @@ function limitOf({ policy, partitionKey, cost, floor, period }: Match): MemoryLi
 }
 
 const isRefunded = (limit: MemoryLimit, status: number | undefined) =>
-  limit.policy.countOnly && status !== undefined && unitsKept(limit, responseOf(status)) === 0
+  limit.policy.countOnly &&
+  status !== undefined &&
+  unitsKept({ terms: limit.policy, cost: limit.cost }, responseOf(status)) === 0
 
 /** How many states are not worth a sweep. */
 const FEW = 50_000

@@ -85,7 +85,7 @@ export function createRedisEngine(
   }
 
   function sentOf(pending: Pending): Sent {
-    if (pending.limits.some(({ policy }) => policy.countOnly)) {
+    if (pending.limits.some(({ terms }) => terms.countOnly)) {
       const known = new Map<number | undefined, string[]>()
       return {
         ...marksOf(pending),
@@ -147,7 +147,7 @@ export function createRedisEngine(
 /** The refunds of an admitted line, each with the numbers of the requests that must be admitted for it. */
 function refundsOfLine(requests: Pending['requests'], status: number | undefined) {
   if (status === undefined) return []
-  const hasEnforced = requests[0]!.limits[0]!.policy.mode === 'enforce'
+  const hasEnforced = requests[0]!.limits[0]!.terms.mode === 'enforce'
   return requests.flatMap(({ limits }, index) => {
     const charged = limits.filter(({ cost }) => cost > 0)
     const charges = new Map(charged.map((limit) => [limit, { decidedAt: 0 }]))
@@ -167,7 +167,7 @@ function marksOf({ limits, requests }: Pending): Pick<Sent, 'limits' | 'width'> 
     width += request.limits.length
     for (const limit of request.limits) if (limit.penalty) places.get(limit)!.ban = width++
   }
-  return { limits: limits.map((limit) => ({ policy: limit.policy, ...places.get(limit)! })), width }
+  return { limits: limits.map((limit) => ({ policy: limit.terms, ...places.get(limit)! })), width }
 }
 
 /**

@@ -28,7 +28,7 @@ export function conclude(pending: Pending, reply: StoreReply): Outcome {
 function chargesOf(limits: PolicyLimit[], states: StoreState[], decidedAt: number, isEach = false) {
   const charges: Charges = new Map()
   for (const [index, limit] of limits.entries()) {
-    if (!isEach && (limit.cost === 0 || !limit.policy.settles)) continue
+    if (!isEach && (limit.cost === 0 || !limit.terms.settles)) continue
     const charge = chargeOf(states[index]!, decidedAt)
     if (charge) charges.set(limit, charge)
   }
@@ -38,9 +38,9 @@ function chargesOf(limits: PolicyLimit[], states: StoreState[], decidedAt: numbe
 /** The states of a reply in the order of the policies. In the requests the enforced limits come first. */
 function statesOf({ limits, requests }: Pending, states: StoreState[][]): StoreState[] {
   let nextEnforced = 0
-  let nextShadow = requests[0]!.limits[0]!.policy.mode === 'enforce' ? 1 : 0
-  return limits.map(({ policy }) =>
-    policy.mode === 'enforce' ? states[0]![nextEnforced++]! : states[nextShadow++]![0]!,
+  let nextShadow = requests[0]!.limits[0]!.terms.mode === 'enforce' ? 1 : 0
+  return limits.map(({ terms }) =>
+    terms.mode === 'enforce' ? states[0]![nextEnforced++]! : states[nextShadow++]![0]!,
   )
 }
 
@@ -72,7 +72,7 @@ function answeredInPart(matches: Match[], states: StoreState[], at: number): Out
   const outcome = outcomeOf(matches.filter(isKnown), states.filter(isAnswered), at)
   const { decidedAt, ...known } = outcome.decision
   const others = states.filter(
-    (state, index) => !isAnswered(state) && matches[index]!.policy.mode === 'enforce',
+    (state, index) => !isAnswered(state) && matches[index]!.terms.mode === 'enforce',
   )
   const isComplete = others.length === 0 && known.limits.length > 0 // only shadow policies have no answer
   if (!known.allowed || isComplete) return { ...outcome, decision: known }

@@ -53,13 +53,13 @@ export function prepare(
       decidedBy: 'list',
     }
   }
-  const holdsSlots = matches.some(({ policy }) => policy.algorithm === 'concurrency')
+  const holdsSlots = matches.some(({ terms }) => terms.algorithm === 'concurrency')
   const slot = holdsSlots ? (question.slot ?? crypto.randomUUID()) : undefined
   const isShielded =
     shield &&
     shieldKey &&
     mode === 'take' &&
-    matches.some(({ policy, cost }) => policy.mode === 'enforce' && cost > 0)
+    matches.some(({ terms, cost }) => terms.mode === 'enforce' && cost > 0)
   const pending = () =>
     whenKnown(limitsOf(matches, slot, parts), (known) => pendingOf(known, mode, slot, question))
   if (!isShielded) return pending()
@@ -77,13 +77,13 @@ function pendingOf(
   const enforced: PolicyLimit[] = []
   let settles = false
   for (const limit of limits) {
-    if (limit.policy.mode === 'enforce') enforced.push(limit)
-    settles ||= limit.policy.settles
+    if (limit.terms.mode === 'enforce') enforced.push(limit)
+    settles ||= limit.terms.settles
   }
   const requests: Pending['requests'] = enforced.length > 0 ? [{ mode, limits: enforced }] : []
   const follow = mode === 'take' && enforced.length > 0 ? 'follow' : mode
   for (const limit of limits)
-    if (limit.policy.mode === 'shadow') requests.push({ mode: follow, limits: [limit] })
+    if (limit.terms.mode === 'shadow') requests.push({ mode: follow, limits: [limit] })
   const taken = mode === 'take' ? slot : undefined
   return { limits, requests, mode, slot: taken, settles, settlesAll, waitMs }
 }
@@ -180,9 +180,9 @@ function deadlineOf(pending: Pending[], { startedAt }: DecideOptions): number {
   let count = 0
   for (const { limits } of pending) {
     count += limits.length
-    for (const { policy } of limits) {
-      if (policy.mode === 'enforce') enforcedMs = Math.min(enforcedMs, policy.deadlineMs)
-      else shadowMs = Math.min(shadowMs, policy.deadlineMs)
+    for (const { terms } of limits) {
+      if (terms.mode === 'enforce') enforcedMs = Math.min(enforcedMs, terms.deadlineMs)
+      else shadowMs = Math.min(shadowMs, terms.deadlineMs)
     }
   }
   const wholeMs = enforcedMs < Number.POSITIVE_INFINITY ? enforcedMs : shadowMs // a shadow policy does not shorten the deadline
@@ -193,5 +193,5 @@ function deadlineOf(pending: Pending[], { startedAt }: DecideOptions): number {
   return Math.ceil(Math.max(leastMs, wholeMs - spentMs) + listMs)
 }
 
-const mayWait = ({ policy: { key, onMissingKey, plan, usesBody } }: Match) =>
+const mayWait = ({ terms: { key, onMissingKey, plan, usesBody } }: Match) =>
   usesBody || contains([key, onMissingKey, plan], ({ source }) => source === 'function')

@@ -85,12 +85,11 @@ export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
       if (entries.count === 0) return undefined
       let denial: Denial | undefined
       for (const limit of limits) {
-        const { policy } = limit
-        const entry = policy.mode === 'enforce' ? live(limit, now) : undefined
+        const { terms } = limit
+        const entry = terms.mode === 'enforce' ? live(limit, now) : undefined
         // This limit may also refuse, and the store must count that refusal towards a ban.
-        if (!entry?.state.bannedForMs && policy.penalty && policy.mode === 'enforce')
-          return undefined
-        if (!entry || (policy.settles && !entry.state.bannedForMs)) continue
+        if (!entry?.state.bannedForMs && terms.penalty && terms.mode === 'enforce') return undefined
+        if (!entry || (terms.settles && !entry.state.bannedForMs)) continue
         const elapsed = Math.max(0, now - entry.receivedAt)
         denial ??= { limits: [], states: [], decidedAt: 0 }
         denial.limits.push(limit)
@@ -123,22 +122,22 @@ export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
 }
 
 /** The key of a refusal. It includes everything that the refusal depends on: quota, terms, values, cost and floor. */
-const keyOf = ({ policy, partitionKey, distinct, cost, floor = 0, period }: Match): string =>
-  `${policy.tag} ${policy.limit} ${policy.burst} ${cost} ${floor} ${policy.penalty?.tag ?? ''} ${period?.[0] ?? ''} ${canonical(distinct ? [...partitionKey, ...distinct] : partitionKey)}`
+const keyOf = ({ terms, partitionKey, distinct, cost, floor = 0, period }: Match): string =>
+  `${terms.tag} ${terms.limit} ${terms.burst} ${cost} ${floor} ${terms.penalty?.tag ?? ''} ${period?.[0] ?? ''} ${canonical(distinct ? [...partitionKey, ...distinct] : partitionKey)}`
 
 /** How long a refusal is certain to stay valid, ms. 0 for an admission, and for a refusal that must not be cached. */
-function validFor({ policy, floor }: Match, state: QuotaState): number {
+function validFor({ terms, floor }: Match, state: QuotaState): number {
   const { allowed, remaining, retryAfterMs, resetAfterMs, nextAfterMs, bannedForMs } = state
-  if (allowed || policy.mode === 'shadow') return 0
+  if (allowed || terms.mode === 'shadow') return 0
   if (bannedForMs) return bannedForMs
-  if (policy.penalty || remaining > 0 || retryAfterMs === null) return 0
-  if (floor && policy.algorithm !== 'fixed-window') return 0
-  if (policy.settles) return 0
+  if (terms.penalty || remaining > 0 || retryAfterMs === null) return 0
+  if (floor && terms.algorithm !== 'fixed-window') return 0
+  if (terms.settles) return 0
   // Until a lease ends, other isolates may refund its unspent units. After the limit of an operator another one applies.
   const { overriddenForMs = MAX_AGE_MS } = state
   // So early a request may have a place again. In a line, the other times are estimates, but the quota is full no later than it says.
-  const untilPlaceMs = Math.min(retryAfterMs - (policy.wait ?? 0), resetAfterMs)
-  return Math.min(nextAfterMs, untilPlaceMs, overriddenForMs, policy.lease?.ttlMs ?? MAX_AGE_MS)
+  const untilPlaceMs = Math.min(retryAfterMs - (terms.wait ?? 0), resetAfterMs)
+  return Math.min(nextAfterMs, untilPlaceMs, overriddenForMs, terms.lease?.ttlMs ?? MAX_AGE_MS)
 }
 
 function after(state: QuotaState, elapsed: number): QuotaState {

@@ -39,12 +39,11 @@ export function limitsOf(
 }
 
 function limitOf(match: Match, slot: string | undefined, subject: string, values?: string[]) {
-  const { policy, partitionKey, distinct, cost, period, penalty = policy.penalty } = match
-  const limit: PolicyLimit = { policy, partitionKey, cost, terms: policy, subject }
+  const { terms, partitionKey, distinct, cost, period, penalty = terms.penalty } = match
+  const limit: PolicyLimit = { terms, partitionKey, cost, subject }
   if (match.isFurther) limit.isFurther = true
   if (match.floor) limit.floor = match.floor
-  if (policy.overrides)
-    limit.override = { share: match.share ?? 0, scalesBurst: policy.burstIsLimit }
+  if (terms.overrides) limit.override = { share: match.share ?? 0, scalesBurst: terms.burstIsLimit }
   if (period) limit.period = period
   if (penalty) limit.penalty = penalty
   if (distinct && values) {
@@ -52,7 +51,7 @@ function limitOf(match: Match, slot: string | undefined, subject: string, values
     limit.values = values
     if (cost > 0) limit.cost = Math.max(cost, values.length)
   }
-  if (policy.algorithm === 'concurrency' && slot !== undefined) limit.slot = slot
+  if (terms.algorithm === 'concurrency' && slot !== undefined) limit.slot = slot
   return limit
 }
 
@@ -70,14 +69,14 @@ export function limitStates(matches: Match[], states: QuotaState[]): LimitState[
 }
 
 /** True if a match shares the state of a policy, which the one before it has. */
-const isSame = (policy: string, match: Match) => match.isFurther && match.policy.name === policy
+const isSame = (policy: string, match: Match) => match.isFurther && match.terms.name === policy
 
 /** The quota that binds of each state: of several the one that refuses for the longest time, else the one with the least remaining. */
 export function bindingOf(matches: Match[], states: QuotaState[]): Match[] {
   const binding: Match[] = []
   let own = 0
   for (let index = 1; index < matches.length; index += 1) {
-    const same = isSame(matches[own]!.policy.name, matches[index]!)
+    const same = isSame(matches[own]!.terms.name, matches[index]!)
     if (same && binds(states[own]!, states[index]!)) continue
     if (!same) binding.push(matches[own]!)
     own = index
@@ -113,11 +112,11 @@ function strictest(one: LimitState, other: LimitState): LimitState {
 }
 
 /** The public state of a limit. It names each field: a state of the store has others, which stay inside. */
-export function limitState({ policy, cost, period }: Match, state: QuotaState): LimitState {
-  const { name, mode, unit } = policy
+export function limitState({ terms, cost, period }: Match, state: QuotaState): LimitState {
+  const { name, mode, unit } = terms
   const { allowed, remaining, retryAfterMs, resetAfterMs, nextAfterMs } = state
-  const { limit = policy.limit, reserved, bannedForMs, overriddenForMs, decidedAt } = state
-  const windowMs = period ? period[1] - period[0] : policy.windowMs
+  const { limit = terms.limit, reserved, bannedForMs, overriddenForMs, decidedAt } = state
+  const windowMs = period ? period[1] - period[0] : terms.windowMs
   const numbers = { allowed, remaining, retryAfterMs, resetAfterMs, nextAfterMs }
   const result: LimitState = { policy: name, mode, limit, windowMs, cost, ...numbers }
   if (unit) result.unit = unit

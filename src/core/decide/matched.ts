@@ -10,7 +10,8 @@ import type { Penalty } from '../connection/store.ts'
 
 /** A policy that applies to a request. */
 export interface Match {
-  policy: Policy
+  /** The policy: it has the terms of its limits. */
+  terms: Policy
   /** The values of the key. The subject in the store is made of them. */
   partitionKey: Part[]
   /** The subject, for operations on one whose key is not known. */
@@ -52,24 +53,24 @@ export interface Matched {
 
 /** The match of a policy with a partition key, at the cost of the policy by default. The clock selects the period of a calendar window. */
 export function matchWith(
-  policy: Policy,
+  terms: Policy,
   partitionKey: Part[],
-  cost = policy.cost.otherwise,
+  cost = terms.cost.otherwise,
   clock = systemClock,
 ): Match {
-  const period = policy.calendar?.periodAt(clock())
-  return period ? { policy, partitionKey, cost, period } : { policy, partitionKey, cost }
+  const period = terms.calendar?.periodAt(clock())
+  return period ? { terms, partitionKey, cost, period } : { terms, partitionKey, cost }
 }
 
 /** A quota that is charged twice in one call would have two decisions. */
 export function twice(matches: Match[]): ConfigProblem | undefined {
   if (matches.length < 2) return undefined
   const seen = new Set<string>()
-  for (const { policy, partitionKey } of matches) {
-    const quota = `${policy.name} ${canonical(partitionKey)}`
+  for (const { terms, partitionKey } of matches) {
+    const quota = `${terms.name} ${canonical(partitionKey)}`
     if (seen.has(quota)) {
       const expected = 'each limit and key once (charge more units with cost)'
-      return { path: 'limits', expected, got: `"${policy.name}" twice with one key` }
+      return { path: 'limits', expected, got: `"${terms.name}" twice with one key` }
     }
     seen.add(quota)
   }

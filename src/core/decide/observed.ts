@@ -16,7 +16,7 @@ export function observe(
   const all = decisive ?? policies
   // A policy with several quotas has one limit in the decision: the one that binds.
   const matches = binding
-    ? all.map((one) => binding.find(({ policy }) => policy.name === one.policy.name) ?? one)
+    ? all.map((one) => binding.find(({ terms }) => terms.name === one.terms.name) ?? one)
     : all
   const fact = { decision, decidedBy, use, from, env, waitUntil, context, verified }
   observer.decided({ ...fact, matches, hash: nameSubject })

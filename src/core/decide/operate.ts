@@ -74,7 +74,7 @@ export async function settleEach(
       const states = [...limits]
       let state: (typeof limits)[0] | undefined
       for (const limit of await limitsOf(matched.policies, slot, parts)) {
-        const { name } = limit.policy
+        const { name } = limit.terms
         const next = states.findIndex(({ policy }) => policy === name)
         if (next >= 0) [state] = states.splice(next, 1) // else it shares the state of the one before
         if (state?.policy !== name || !state.allowed) continue
@@ -90,7 +90,7 @@ export async function settleEach(
 }
 
 function refundOf(limit: PolicyLimit, decidedAt: number | undefined): PolicyRequest {
-  if (limit.policy.algorithm === 'concurrency') {
+  if (limit.terms.algorithm === 'concurrency') {
     // Slots cannot be released without their id. All slots of an id are released together, whatever the cost.
     if (limit.slot === undefined) return { mode: 'peek', limits: [limit] }
     return { mode: 'refund', limits: [{ ...limit, cost: Math.max(1, limit.cost) }] }

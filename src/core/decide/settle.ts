@@ -46,7 +46,7 @@ export interface Metering {
 export type ResponseHead = Pick<Response, 'status' | 'headers'>
 
 /** True if the limit has slots. They are released after the end of the response body. */
-export const holdsSlots = ({ policy }: PolicyLimit): boolean => policy.algorithm === 'concurrency'
+export const holdsSlots = ({ terms }: PolicyLimit): boolean => terms.algorithm === 'concurrency'
 
 export const readsBody = ({ cost }: Policy): boolean => cost.usage !== undefined
 
@@ -57,7 +57,7 @@ export async function takeMore(
   store: Store,
   waitUntil: NonNullable<StoreOptions['waitUntil']>,
 ): Promise<StoreState> {
-  const { deadlineMs } = limit.policy
+  const { deadlineMs } = limit.terms
   const options = { deadlineMs, waitUntil, fallback: true }
   const { states, decidedAt } = await store.decide([{ mode: 'take', limits: [limit] }], options)
   const state = states[0]![0]!
@@ -105,8 +105,8 @@ export function giveBack(requests: PolicyRequest[], { denialCache, waiting }: Kn
     if (!GIVE_BACK.includes(mode)) continue
     given.push(...limits)
     // Only bans of policies that settle are remembered, and a refund ends no ban.
-    for (const { policy, subject } of limits)
-      if (mode !== 'refund' || !policy.settles) subjects.push(subject)
+    for (const { terms, subject } of limits)
+      if (mode !== 'refund' || !terms.settles) subjects.push(subject)
   }
   if (subjects.length > 0) denialCache?.forget(Date.now(), subjects)
   if (given.length > 0) waiting?.wake(given)
@@ -125,14 +125,14 @@ export function correctionsOf(charges: Charges, response: ResponseHead | undefin
 
 /** The units of a charge that a response keeps: all if it is not known. `metered`, the cost in its body, may be higher than the charge. */
 export function unitsKept(
-  { policy, cost }: Pick<PolicyLimit, 'policy' | 'cost'>,
+  { terms, cost }: Pick<PolicyLimit, 'terms' | 'cost'>,
   response: ResponseHead | undefined,
   metered?: number,
 ): number {
-  if (policy.algorithm === 'concurrency') return 0 // release the slot after any response
-  if (response && !counts(policy, response.status)) return 0
+  if (terms.algorithm === 'concurrency') return 0 // release the slot after any response
+  if (response && !counts(terms, response.status)) return 0
   if (metered !== undefined) return metered
-  const price = policy.cost.response && response?.headers.get(policy.cost.response)
+  const price = terms.cost.response && response?.headers.get(terms.cost.response)
   // The charge is the upper bound: a higher price could no longer refuse the request.
   return price && /^\d{1,15}$/.test(price) ? Math.min(cost, Number(price)) : cost
 }

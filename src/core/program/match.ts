@@ -196,7 +196,9 @@ function compilePolicy(
   const meet = (view: RequestView, parts: Soon<Part[]> = key(view)): Soon<Match | Unmet> => {
     if (parts instanceof Promise) return parts.then((known) => meet(view, known))
     if (isComplete(parts))
-      return isConstant ? { policy, partitionKey: parts, cost: otherwise } : meetBy(parts, view)
+      return isConstant
+        ? { terms: policy, partitionKey: parts, cost: otherwise }
+        : meetBy(parts, view)
     const unmet = lackingOf(parts, onMissingKey)
     if (unmet) return { policy, unmet: 'key', ...unmet }
     return whenKnown(otherKey ? otherKey(view) : parts, (other) => meetBy(other, view))
@@ -227,7 +229,7 @@ function compilePolicy(
     for (const one of each.filter(isMatch)) {
       const name = canonical(one.partitionKey)
       const known = quotas.get(name)
-      if (!known || one.policy.limit < known.policy.limit) quotas.set(name, one)
+      if (!known || one.terms.limit < known.terms.limit) quotas.set(name, one)
       if (known?.distinct) quotas.set(name, withValues(quotas.get(name)!, [known, one]))
     }
     const highest = Math.max(...each.filter(isMatch).map((one) => one.cost))
@@ -240,7 +242,7 @@ function compilePolicy(
 }
 
 export const withShare = (match: Match, share: number | undefined): Match =>
-  share ? { ...match, share, floor: floorUnits(match.policy, share) } : match
+  share ? { ...match, share, floor: floorUnits(match.terms, share) } : match
 
 /** The match with the values of several matches of its quota. Each value costs one unit; requests without the value have none in common. */
 export function withValues(match: Match, same: Match[]): Match {

@@ -13,7 +13,7 @@ export type Allowance = ReturnType<typeof allowanceOf>
 
 /** The units of one limit that are reserved for a response. They grow by chunks of `otherwise` while the stream runs. */
 export function allowanceOf(limit: PolicyLimit, metering: Metering) {
-  const { name, cost } = limit.policy
+  const { name, cost } = limit.terms
   const chunk = cost.otherwise
   const max = cost.max!
   const usage = new Usage(limit)

@@ -44,7 +44,7 @@ export async function describeEach(
   const isRefused = lacking?.policy.onMissingKey === 'refuse'
   if (isRefused || matches.length === 0) return lacking ?? unmet[0]!
   const quotas = summed(matches)
-  const keys = (quotas.length - 1) * keysOf(matches[0]!.policy)
+  const keys = (quotas.length - 1) * keysOf(matches[0]!.terms)
   if (keys <= room.keys) {
     room.keys -= keys
     return quotas
@@ -70,7 +70,7 @@ function summed(matches: Match[]): Match[] {
     quotas.set(name, [...(quotas.get(name) ?? []), match])
   }
   return [...quotas.values()].map((same) => {
-    const [smallest] = same.sort((one, other) => one.policy.limit - other.policy.limit)
+    const [smallest] = same.sort((one, other) => one.terms.limit - other.terms.limit)
     const share = Math.max(...same.map(({ share = 0 }) => share))
     const met = smallest!.distinct
       ? withValues(smallest!, same)

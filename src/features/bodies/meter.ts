@@ -13,17 +13,17 @@ export function meterBody(answer: Response, metering: Metering, maxBytes = MAX_B
   if ((answer as { webSocket?: unknown }).webSocket) return undefined
   const body = metering.isSent ? answer.body : null
   // The charge of a limit that does not count this status is refunded.
-  const counted = metering.limits.filter(({ policy, cost }) => cost > 0 && counts(policy, status))
-  const sized = counted.filter(({ policy }) => countsBytes(policy))
+  const counted = metering.limits.filter(({ terms, cost }) => cost > 0 && counts(terms, status))
+  const sized = counted.filter(({ terms }) => countsBytes(terms))
   const sizes = (bytes: number): Kept =>
-    new Map(sized.map((limit) => [limit, Math.min(bytes, limit.policy.cost.max ?? bytes)]))
+    new Map(sized.map((limit) => [limit, Math.min(bytes, limit.terms.cost.max ?? bytes)]))
   if (!body) {
     if (sized.length === 0) return undefined
     metering.end(sizes(0))
     return answer
   }
   const allowances = counted
-    .filter(({ policy }) => policy.cost.usage)
+    .filter(({ terms }) => terms.cost.usage)
     .map((limit) => allowanceOf(limit, metering))
   const usages = allowances.map(({ usage }) => usage)
   const found = usages[0] && readerFor(headers.get('content-type') ?? '', usages, maxBytes)
@@ -32,7 +32,7 @@ export function meterBody(answer: Response, metering: Metering, maxBytes = MAX_B
   const encoding = headers.get('content-encoding')?.trim().toLowerCase() ?? ''
   const reader = found && decompressing(found.reader, encoding)
   const cutting = found?.isStream
-    ? allowances.filter(({ limit: { policy } }) => policy.cost.cut && policy.mode === 'enforce')
+    ? allowances.filter(({ limit: { terms } }) => terms.cost.cut && terms.mode === 'enforce')
     : []
   const { readable, writable } = pipeFor(answer)
   const isPlain = /^(identity)?$/.test(encoding) && !headers.has('content-length')

@@ -8,22 +8,22 @@ const WRAPPERS = ['response', 'message']
 /** The units of one limit that a response has used. */
 export class Usage {
   /** The path of each number, and the units for each 1 of it. */
-  readonly #terms: [path: string[], weight: number][]
+  readonly #weights: [path: string[], weight: number][]
   readonly #numbers: (number | undefined)[] = []
   /** Data events since the last number. */
   #events = 0
   counted = 0
-  readonly #limit: Pick<PolicyLimit, 'policy' | 'cost'>
+  readonly #limit: Pick<PolicyLimit, 'terms' | 'cost'>
 
-  constructor(limit: Pick<PolicyLimit, 'policy' | 'cost'>) {
+  constructor(limit: Pick<PolicyLimit, 'terms' | 'cost'>) {
     this.#limit = limit
-    this.#terms = limit.policy.cost.usage!.map(([path, weight]) => [path.split('.'), weight])
+    this.#weights = limit.terms.cost.usage!.map(([path, weight]) => [path.split('.'), weight])
   }
 
   /** False if a text has no number for this limit. Most events have none, so they are not parsed. A name may be written with escapes. */
   mayBeIn(text: string): boolean {
     const isNamed = ([path]: [string[], number]) => text.includes(`"${path.at(-1)}"`)
-    return this.#terms.some(isNamed) || /\\u00[2-7]/.test(text)
+    return this.#weights.some(isNamed) || /\\u00[2-7]/.test(text)
   }
 
   /** Counts a data event, whose numbers replace those of earlier events. */
@@ -34,7 +34,7 @@ export class Usage {
   }
 
   read(value: unknown): void {
-    for (const [index, [path]] of this.#terms.entries()) {
+    for (const [index, [path]] of this.#weights.entries()) {
       const found = [[], ...WRAPPERS.map((name) => [name])]
         .map((wrapper) => [...wrapper, ...path].reduce(memberOf, value))
         .find(isUnits)
@@ -47,7 +47,7 @@ export class Usage {
   /** The weighted sum of the last numbers in units, at least 0. Undefined if there was none. */
   get #known(): number | undefined {
     if (!this.#numbers.some(isUnits)) return undefined
-    const parts = this.#terms.map(([, weight], index) => (this.#numbers[index] ?? 0) * weight)
+    const parts = this.#weights.map(([, weight], index) => (this.#numbers[index] ?? 0) * weight)
     const size = parts.reduce((sum, part) => sum + Math.abs(part), 0)
     // Products and sums have errors in their last bits. Without the deduction, 0.07 × 100 would be 8 units.
     const units = parts.reduce((sum, part) => sum + part, 0) - size * ROUNDING
@@ -66,12 +66,12 @@ export class Usage {
 
   /** @param isWhole false if the body has not passed completely */
   cost(isWhole: boolean): number {
-    const { cost: reserved, policy } = this.#limit
+    const { cost: reserved, terms } = this.#limit
     // The origin may have done all of the work for a client that hangs up, so the reservation stays.
     const units = isWhole
       ? (this.#known ?? Math.max(this.#events, reserved))
       : Math.max(this.soFar, reserved)
-    return Math.min(units, policy.cost.max!)
+    return Math.min(units, terms.cost.max!)
   }
 }
 

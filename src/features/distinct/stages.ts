@@ -19,13 +19,13 @@ export const values: ScriptPart = {
 
 /** The digests of values, which depend on the key too. A request without a value has one of its own, so that it cannot be repeated for free. */
 export const nameValues: NameValues = async (
-  { policy, distinct = [], partitionKey, cost },
+  { terms, distinct = [], partitionKey, cost },
   nameSubject,
 ) => {
   const known = distinct.filter(([, value]) => value !== undefined)
   const named = known.map((part) => nameSubject([part, ...partitionKey]))
   // A cost above the limit is refused without its values. That of a body is at most the number of its messages.
-  const most = policy.overrides ? MAX_ENTRIES : policy.limit
+  const most = terms.overrides ? MAX_ENTRIES : terms.limit
   const others = Math.min(most, Math.max(cost, distinct.length)) - known.length
   const unknown = Array.from({ length: Math.max(0, others) }, () => crypto.randomUUID())
   return [...(await Promise.all(named)), ...unknown]

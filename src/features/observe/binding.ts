@@ -23,7 +23,7 @@ export function summaryOf(fact: DecisionFact, time: number) {
   const { allowed, fallback } = fact.decision
   const { name, match, remainingShare } = bindingOf(fact)
   const outcome = outcomeOf(fact)
-  const plan = match?.policy.planName
+  const plan = match?.terms.planName
   const summary: DecisionSummary = {
     ...{ v: 1, time, outcome, decidedBy: deciderOf(fact), allowed, units: match?.cost ?? 0 },
     ...(name !== undefined && { policy: name }),
@@ -54,10 +54,10 @@ function bindingOf(fact: DecisionFact): Binding {
   const { denied, reason, allowed, fallback, limits } = decision
   if (denied) return { name: denied.by }
   if (reason === 'store-error' || limits.length === 0) {
-    const decides = ({ policy }: Match) =>
-      policy.mode === 'enforce' && (!fallback || policy.onStoreError === fallback)
+    const decides = ({ terms }: Match) =>
+      terms.mode === 'enforce' && (!fallback || terms.onStoreError === fallback)
     const match = matches.find(decides) ?? matches[0]
-    return match ? { name: match.policy.name, match } : {}
+    return match ? { name: match.terms.name, match } : {}
   }
   const restOf = (limit: LimitState) => shareOf(limit, matchOf(limit, fact))
   const enforced = limits.filter(({ mode }) => mode === 'enforce')
@@ -71,13 +71,13 @@ function bindingOf(fact: DecisionFact): Binding {
 
 /** The remaining share of a quota, 0 to 1. The capacity of a bucket is its burst. Units that are kept free for other requests remain. */
 export const shareOf = (state: LimitState, match: Match | undefined) =>
-  Math.min(1, freeUnits(state) / (match?.policy.burst ?? state.limit))
+  Math.min(1, freeUnits(state) / (match?.terms.burst ?? state.limit))
 
 export const freeUnits = ({ remaining, reserved = 0 }: LimitState) => remaining + reserved
 
 /** The match of a state: of several keys of one policy, the key in its place. */
 export function matchOf(limit: LimitState, { decision, matches }: DecisionFact): Match | undefined {
-  const own = matches.filter(({ policy }) => policy.name === limit.policy)
+  const own = matches.filter(({ terms }) => terms.name === limit.policy)
   const states = decision.limits.filter(({ policy }) => policy === limit.policy)
   return own[states.indexOf(limit)]
 }

@@ -104,7 +104,7 @@ export function createObserver(
       const match = matchOf(limit, fact)
       const remainingShare = shareOf(limit, match)
       if (!match || !nearLimit.isNear(remainingShare, env)) continue
-      const { planName: plan, algorithm } = match.policy
+      const { planName: plan, algorithm } = match.terms
       const parts = match.partitionKey.filter(
         ([part, value]) => value !== undefined && (subjects === 'plain' || part === 'api-key'),
       )

@@ -37,7 +37,7 @@ export async function changeLimit(
 ): Promise<LimitStatus> {
   const { nameSubject, store } = parts
   const [index, subject] = await Promise.all([
-    indexOf(match.policy, nameSubject),
+    indexOf(match.terms, nameSubject),
     match.subject ?? nameSubject(match.partitionKey),
   ])
   const terms = { ...PROBE, tag: subject, windowMs: 1 }

@@ -68,14 +68,14 @@ export function verifiedBy(claim: Claim): Verified {
 
 function marked(match: Match, own: Part, { policy, cost = 0 }: Claim): Match {
   const marked: Match = { ...match, partitionKey: [...match.partitionKey, own] }
-  const { penalty, wait } = match.policy
+  const { penalty, wait } = match.terms
   // The proof is a refusal, so the request does not wait for its turn.
-  if (wait) marked.policy = { ...marked.policy, wait: undefined }
+  if (wait) marked.terms = { ...marked.terms, wait: undefined }
   // Operators have no use for its ban in the list of bans, which is bounded.
-  if (penalty) marked.policy = { ...marked.policy, penalty: { ...penalty, list: false } }
+  if (penalty) marked.terms = { ...marked.terms, penalty: { ...penalty, list: false } }
   // Each request counts as another value.
   if (match.distinct) marked.distinct = match.distinct.map(([label]) => [label, undefined])
-  if (match.policy.name === policy && cost > match.cost) marked.cost = cost
+  if (match.terms.name === policy && cost > match.cost) marked.cost = cost
   return marked
 }
 
@@ -112,7 +112,7 @@ function policyOf(
   { decision: { limits } }: Outcome,
   { policies, unmet, denied }: Matched,
 ): VerifiedPolicy {
-  const found = policies.find((one) => one.policy.name === name)
+  const found = policies.find((one) => one.terms.name === name)
   if (!found) {
     const why = unmet?.find((one) => one.policy.name === name)
     if (why) return { applies: false, ...whyUnmet(why) }
@@ -121,7 +121,7 @@ function policyOf(
       : { applies: false, unmet: 'unknown' }
   }
   const state = limits.find((one) => one.policy === name)
-  const { mode, limit, burst, algorithm } = found.policy
+  const { mode, limit, burst, algorithm } = found.terms
   const isBucket = algorithm === 'token-bucket'
   return {
     applies: true,

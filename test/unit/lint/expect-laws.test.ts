@@ -130,8 +130,8 @@ test('No policy bounds the request of a counterexample as the expectation demand
         },
       )
       expect(denied).toBeUndefined()
-      for (const { policy } of policies) {
-        const bound = example.bounds.find((one) => one.policy.name === policy.name)!
+      for (const { terms } of policies) {
+        const bound = example.bounds.find((one) => one.policy.name === terms.name)!
         if (!bound.gap) expect(bound.requests).toBeGreaterThan(atMost)
         else expect(['shadow', 'key', 'free']).toContain(bound.gap.why)
       }

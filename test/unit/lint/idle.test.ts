@@ -124,10 +124,10 @@ test('No schedule of requests makes a policy refuse of which the linter says tha
         const { denied, policies } = described[which % sent.length]!
         if (denied) continue
         const rows = policies.map((row) => ({ ...row, ...decide(row, now, states) }))
-        const enforced = rows.filter(({ policy }) => policy.mode === 'enforce')
+        const enforced = rows.filter(({ terms }) => terms.mode === 'enforce')
         const refusing = enforced.filter(({ outcome }) => !outcome.allowed)
         for (const [code, index] of idle) {
-          const isOwn = ({ policy }: (typeof rows)[number]) => policy.name === `p${index}`
+          const isOwn = ({ terms }: (typeof rows)[number]) => terms.name === `p${index}`
           if (code === 'never-refuses' && refusing.some(isOwn)) {
             expect(refusing.length, JSON.stringify(options)).toBeGreaterThan(1)
           }

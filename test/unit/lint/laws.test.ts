@@ -68,7 +68,7 @@ test('A shield with the limit that the linter suggests refuses no request that t
         const { denied, policies, shield } = descriptions[which % kinds.length]!
         if (denied) continue
         const rows = policies.map((row) => ({ ...row, ...decide(row, now, states) }))
-        const enforced = rows.filter(({ policy }) => policy.mode === 'enforce')
+        const enforced = rows.filter(({ terms }) => terms.mode === 'enforce')
         if (enforced.some(({ outcome }) => !outcome.allowed)) continue
         for (const { subject, outcome } of rows)
           if (outcome.state) states.set(subject, outcome.state)

@@ -12,9 +12,9 @@ test('A lower limit that the store has not taken is told again by the next respo
     return { decidedAt: Date.now(), states: [[{ allowed: true, remaining: 9 }]] } as never
   })
   const size = { limit: 100, burst: 100, windowMs: 60_000, algorithm: 'fixed-window' }
-  const terms = { tag: 't', mode: 'enforce', ...size }
-  const policy = { name: 'p', cost: { otherwise: 1 }, overrides: true, ...terms }
-  const limit = { policy, subject: 's', partitionKey: [['a', 'b']], cost: 1, terms }
+  const given = { name: 'p', tag: 't', mode: 'enforce', cost: { otherwise: 1 }, overrides: true }
+  const terms = { ...given, ...size }
+  const limit = { subject: 's', partitionKey: [['a', 'b']], cost: 1, terms }
   const parts = { store, nameSubject: () => 's', onStoreError() {} } as never
   const learn = createLearner(
     () => parts,

@@ -189,7 +189,7 @@ function createIsolates(
   return async (isolate: number, tenant: number | undefined, name: string) => {
     const policy = config.policies[tenant === undefined ? 1 : 0]!
     const matched: Matched = {
-      policies: [{ policy, partitionKey: [['key', name]], cost: 1 }],
+      policies: [{ terms: policy, partitionKey: [['key', name]], cost: 1 }],
     }
     const [outcome] = await decideEach([{ matched }], all[isolate]!, { waitUntil })
     const { allowed, decidedAt: at } = outcome!.decision

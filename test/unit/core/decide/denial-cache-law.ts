@@ -126,7 +126,7 @@ export function denialCacheLaw(numRuns: number) {
               const { windowMs } = policy
               const begun = now - (now % windowMs)
               return {
-                policy,
+                terms: policy,
                 partitionKey: [['ip', 'a']],
                 cost: costs[index]!,
                 floor: Math.min(floors[index]!, policy.limit, policy.burst),
@@ -146,7 +146,7 @@ export function denialCacheLaw(numRuns: number) {
             if (what === 'settle')
               each(
                 'refund',
-                limits.filter(({ policy }) => policy.settles),
+                limits.filter(({ terms }) => terms.settles),
               )
             if (what === 'operate') {
               each(mode, mode === 'ban' ? limits.filter(({ penalty }) => penalty) : limits)
@@ -170,7 +170,7 @@ export function denialCacheLaw(numRuns: number) {
             if (calls > before) continue
             cached += 1
             expect(decision.allowed).toBe(false)
-            const enforced = limits.filter(({ policy }) => policy.mode === 'enforce')
+            const enforced = limits.filter(({ terms }) => terms.mode === 'enforce')
             const cachedStates = decision.limits.filter(({ mode }) => mode === 'enforce')
             const actual = truth
               .decide([{ mode: 'peek', limits: enforced }], now + ahead)
@@ -187,7 +187,7 @@ export function denialCacheLaw(numRuns: number) {
                 'bannedForMs',
               ] as const) {
                 // During a ban units may still come back, by time or by a refund after a response. Only the ban must match.
-                const free = field === 'nextAfterMs' || enforced[index]!.policy.settles
+                const free = field === 'nextAfterMs' || enforced[index]!.terms.settles
                 if (it.bannedForMs && field !== 'bannedForMs' && free) continue
                 if (it[field] === null || it[field] === undefined) {
                   expect(limit[field]).toBe(it[field])

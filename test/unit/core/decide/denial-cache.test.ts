@@ -36,7 +36,7 @@ const matchesOf = (options: Partial<PolicyOptions>[], cost = 1) =>
       })),
     },
     defaultFields,
-  ).policies.map((policy) => ({ policy, partitionKey: [['ip', 'a'] as [string, string]], cost }))
+  ).policies.map((terms) => ({ terms, partitionKey: [['ip', 'a'] as [string, string]], cost }))
 
 /** An isolate on a store with a latency of `there` ms for a call and `back` ms for its reply. */
 function isolate(truth: Store, { there = 0, back = 0, denialCache = createDenialCache() } = {}) {
@@ -230,16 +230,16 @@ describe('a cached refusal', () => {
     const others = [
       { ...one!, cost: 2 },
       { ...one!, floor: 1 },
-      { ...one!, policy: { ...one!.policy, limit: 6 } },
-      { ...one!, policy: { ...one!.policy, burst: 6 } },
-      { ...one!, policy: { ...one!.policy, tag: 'other' } },
-      { ...one!, policy: { ...one!.policy, penalty } },
+      { ...one!, terms: { ...one!.terms, limit: 6 } },
+      { ...one!, terms: { ...one!.terms, burst: 6 } },
+      { ...one!, terms: { ...one!.terms, tag: 'other' } },
+      { ...one!, terms: { ...one!.terms, penalty } },
       { ...one!, partitionKey: [['ip', 'b'] as [string, string]] },
       { ...one!, partitionKey: [['ip', undefined] as [string, undefined]] },
       { ...one!, period: [1, 2, 3] as [number, number, number] },
     ]
     const cache = createDenialCache()
-    cache.keep({ ...one!, terms: one!.policy, subject: 's' }, refusing, start, start, start)
+    cache.keep({ ...one!, subject: 's' }, refusing, start, start, start)
     expect(cache.find([one!], start)).toBeDefined()
     for (const other of others) expect(cache.find([other], start)).toBeUndefined()
   })
@@ -256,7 +256,6 @@ const refusing = {
 const [limit] = matchesOf([{ algorithm: 'fixed-window' }])
 const ofClient = (n: number) => ({
   ...limit!,
-  terms: limit!.policy,
   subject: `s${n}`,
   partitionKey: [['ip', `${n}`] as [string, string]],
 })
@@ -329,7 +328,7 @@ test('A refusal is forgotten when a unit may come back, the limit of an operator
   expect(cache.find([limit], start + 39)?.states[0]).toMatchObject({ limit: 1, overriddenForMs: 1 })
   expect(cache.find([limit], start + 40)).toBeUndefined()
   const client = ofClient(1)
-  const leased = { ...client, policy: { ...client.policy, lease: { max: 2, ttlMs: 30 } } }
+  const leased = { ...client, terms: { ...client.terms, lease: { max: 2, ttlMs: 30 } } }
   cache.keep(leased, refusing, start, start, start)
   expect(cache.find([leased], start + 29)).toBeDefined()
   expect(cache.find([leased], start + 30)).toBeUndefined()

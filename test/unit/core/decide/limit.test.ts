@@ -12,8 +12,8 @@ const [a, b] = parseConfig({
     { name: 'b', limit: 10, window: '1m' },
   ],
 }).policies
-const of = (policy = a!): Match => ({ policy, partitionKey: [], cost: 1 })
-const further = (policy = a!): Match => ({ ...of(policy), isFurther: true })
+const of = (terms = a!): Match => ({ terms, partitionKey: [], cost: 1 })
+const further = (terms = a!): Match => ({ ...of(terms), isFurther: true })
 const state = (change: Partial<StoreState> = {}): StoreState => ({
   allowed: true,
   remaining: 5,
@@ -149,7 +149,7 @@ test.each<[string, object, number]>([
       use: [distinct(), overrides()],
     })
     const match: Match = {
-      policy: policies[0]!,
+      terms: policies[0]!,
       partitionKey: [],
       distinct: [['header:x-user', undefined]],
       cost: 1_000_000,

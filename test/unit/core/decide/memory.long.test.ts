@@ -68,7 +68,7 @@ test.each([
     ).partsOf(env)
     const decide = async (key: string) => {
       const policies = config.policies.map(
-        (policy): Match => ({ policy, partitionKey: [['header:x', key]], cost: 1 }),
+        (policy): Match => ({ terms: policy, partitionKey: [['header:x', key]], cost: 1 }),
       )
       const [outcome] = await decideEach([{ matched: { policies } }], parts, {
         waitUntil: () => {},

@@ -14,7 +14,7 @@ async function refunded(options: Partial<PolicyOptions>, slot?: string, error?: 
   const [policy] = parseConfig({
     policies: [{ name: 'a', limit: 5, window: '1m', ...options }],
   }).policies
-  const matches: Match[] = [{ policy: policy!, partitionKey: [['ip', 'a']], cost: 0 }]
+  const matches: Match[] = [{ terms: policy!, partitionKey: [['ip', 'a']], cost: 0 }]
   const sent: StoreRequest[] = []
   const seen = { errors: [] as string[], forgotten: 0 }
   const local = createLocalStore()

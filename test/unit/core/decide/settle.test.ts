@@ -15,7 +15,7 @@ function limitWith(options: Partial<PolicyOptions>): PolicyLimit {
   const [policy] = parseConfig({
     policies: [{ name: 'a', limit: 9, window: '1m', ...options }],
   }).policies
-  return { policy: policy!, partitionKey: [], cost: 3, terms: policy!, subject: 's' }
+  return { terms: policy!, partitionKey: [], cost: 3, subject: 's' }
 }
 
 const priced = { cost: { response: 'x-price' } }

@@ -24,7 +24,6 @@ test('The units of all policies that the isolate has counted are refunded at onc
     })),
   })
   const limits: PolicyLimit[] = policies.map((policy) => ({
-    policy,
     terms: policy,
     subject: 's',
     cost: 10,
@@ -70,8 +69,7 @@ test.each([
     },
     [concurrency()],
   )
-  const policy = policies[0]!
-  const limit = { policy, terms: policy, subject: 's', cost, partitionKey: [], slot: 'id' }
+  const limit = { terms: policies[0]!, subject: 's', cost, partitionKey: [], slot: 'id' }
   const sent: string[][] = []
   const store = storeOf((requests) => {
     sent.push(requests.map(({ mode }) => mode))

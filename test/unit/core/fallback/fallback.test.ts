@@ -18,7 +18,6 @@ function limitsOf(...policies: Partial<PolicyOptions>[]): PolicyLimit[] {
     ...policy,
   }))
   return parseConfig({ policies: named }).policies.map((policy) => ({
-    policy,
     terms: policy,
     partitionKey: [],
     subject: 's',

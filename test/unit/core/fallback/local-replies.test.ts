@@ -150,7 +150,7 @@ describe('the local store after replies of the store', () => {
     const local = createLocalStore(() => start + 1000)
     const { state } = await after(policy, [{ wait: 0, cost: 1 }])
     const banned = { ...state, allowed: false, retryAfterMs: 60_000, bannedForMs: 60_000 }
-    const row = { ...take(policy).limits[0]!, policy, partitionKey: [] }
+    const row = { ...take(policy).limits[0]!, partitionKey: [] }
     local.learn(row, banned, start, start)
     const { store } = fallbackOver(failing(), { local })
     const { states } = await store.decide([{ mode: 'take', limits: [row] }], { fallback: true })

@@ -17,7 +17,7 @@ async function sizeOf(policy: Partial<PolicyOptions>, claims?: object, secret = 
   const headers = token ? { authorization: `Bearer ${token}` } : {}
   const { policies } = await describeRequest('/', { headers }, { env: { JWT: SECRET } })
   const [match] = policies
-  const { policy: sized, floor, partitionKey } = match!
+  const { terms: sized, floor, partitionKey } = match!
   return { limit: sized.limit, burst: sized.burst, tag: sized.tag, floor, partitionKey }
 }
 

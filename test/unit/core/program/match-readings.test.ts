@@ -51,7 +51,7 @@ describe('a path with several readings', () => {
     const allow = { path: '/wp-login.php/*', policies: 'rest' }
     const match = createMatcher({ policies, allow, deny: { path: '/admin/*' } })
     const applied = async (path: string) =>
-      (await match(path)).policies.map(({ policy }) => policy.name)
+      (await match(path)).policies.map(({ terms }) => terms.name)
     expect(await applied('/wp-login.php/x')).toEqual(['form', 'rest'])
     expect(await applied('/wp-login.php%2Fx')).toEqual(['form', 'rest'])
     expect(await applied('/index.php/login')).toEqual(['login', 'rest'])
@@ -155,12 +155,12 @@ describe('a path with several readings', () => {
         [{ a1: 20 }, 5],
       ] as const) {
         const { policies } = await quotas({ ...plans, limits, cost }, path)
-        expect(policies).toMatchObject([{ policy: { limit }, cost: 3 }])
+        expect(policies).toMatchObject([{ terms: { limit }, cost: 3 }])
       }
       const { policies } = await quotas({ ...plans, key }, path)
       expect(policies).toMatchObject([
-        { policy: { limit: 20 }, partitionKey: [['path:id', 'a1']] },
-        { policy: { limit: 50 }, partitionKey: [['path:id', '8']] },
+        { terms: { limit: 20 }, partitionKey: [['path:id', 'a1']] },
+        { terms: { limit: 50 }, partitionKey: [['path:id', '8']] },
       ])
     })
 

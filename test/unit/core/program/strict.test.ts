@@ -299,8 +299,8 @@ describe('Over all readings', () => {
   /** The units that each policy charges. A batch may be charged to several quotas. */
   function costs({ policies }: Matched) {
     const units = new Map<string, number>()
-    for (const { policy, cost } of policies) {
-      units.set(policy.name, (units.get(policy.name) ?? 0) + cost)
+    for (const { terms, cost } of policies) {
+      units.set(terms.name, (units.get(terms.name) ?? 0) + cost)
     }
     return units
   }

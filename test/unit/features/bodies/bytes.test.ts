@@ -109,7 +109,7 @@ test('One response is charged its bytes by one policy and its tokens by another.
       limits: [tokens, limit],
       isSent: true,
       take: () => Promise.reject(new Error('unexpected call')),
-      end: (kept) => resolve([...kept].map(([{ policy }, units]) => [!policy.cost.usage, units])),
+      end: (kept) => resolve([...kept].map(([{ terms }, units]) => [!terms.cost.usage, units])),
     },
     1_000,
   )!

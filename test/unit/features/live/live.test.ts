@@ -211,7 +211,7 @@ test('New policies do not download the keys of an issuer again.', async () => {
       },
       config,
     )
-    limits.push((await rulesOf(seen).match(seen)).policies[0]!.policy.limit)
+    limits.push((await rulesOf(seen).match(seen)).policies[0]!.terms.limit)
     await Promise.all(work)
   }
   expect([limits, issuer.mock.calls.length]).toEqual([[5, 7, 7], 1])

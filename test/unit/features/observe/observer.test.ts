@@ -267,7 +267,7 @@ describe('the statistics of an isolate', () => {
 
   test('The circuit of each database and the calls are in it.', async () => {
     const { observer } = setUp()
-    const limits = [{ subject: 's', cost: 1, terms: matchOf({ algorithm: 'fixed-window' }).policy }]
+    const limits = [{ subject: 's', cost: 1, terms: matchOf({ algorithm: 'fixed-window' }).terms }]
     const { end } = observer.begin([{ requests: [{ mode: 'take', limits }] }])
     const answers = [`${NOW} +${NOW}:60000:1;`]
     end([{ decidedAt: NOW, states: [[limitState()]] }], { answers, sendsTime: false })

@@ -24,7 +24,11 @@ async function overtaken(first: Resizing, second: Resizing, steps: number) {
     policies: [{ name: `p${crypto.randomUUID()}`, limit: 5, window: '1h', overrides: true }],
   })
   const policy = config.policies[0]!
-  const match = { policy, partitionKey: [['ip', '203.0.113.7'] as [string, string]], cost: 1 }
+  const match = {
+    terms: policy,
+    partitionKey: [['ip', '203.0.113.7'] as [string, string]],
+    cost: 1,
+  }
   const upstash = createUpstashStore({
     ...credentialsOf(env),
     deadlineMs: 10_000,

@@ -130,9 +130,9 @@ test('Units that come back wake the first request of a line, and no other.', () 
 function units(time: VirtualTime) {
   const room = createRoom(100)
   const waiting = createWaiting(room)
-  const terms = { limit: 10, burst: 10, algorithm: 'fixed-window', windowMs: 10_000, wait: 20_000 }
-  const policy = { name: 'p', tag: 't', mode: 'enforce', ...terms }
-  const limit = { policy, subject: 's', cost: 1, partitionKey: [], terms: { tag: 't', ...terms } }
+  const size = { limit: 10, burst: 10, algorithm: 'fixed-window', windowMs: 10_000, wait: 20_000 }
+  const terms = { name: 'p', tag: 't', mode: 'enforce', ...size }
+  const limit = { subject: 's', cost: 1, partitionKey: [], terms }
   const pending = {
     ...{ limits: [limit], requests: [{ mode: 'take', limits: [limit] }], mode: 'take' },
     ...{ slot: undefined, settles: false },

@@ -11,7 +11,7 @@ test('Each verified request counts as another value, whatever value it has, and 
     use: [distinct()],
   })
   const match = {
-    policy: policies[0]!,
+    terms: policies[0]!,
     partitionKey: [['ip', '192.0.2.1'] as [string, string]],
     distinct: [['header:x-user', 'ann'] as [string, string]],
     cost: 1,
