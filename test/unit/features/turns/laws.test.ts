@@ -354,7 +354,7 @@ const slotMs = ({ terms: { algorithm, limit, windowMs } }: Plan) =>
       ? 2 * windowMs
       : windowMs
 
-/** None that has waited is refused while a later one waits that passes after less, by more than one slot. */
+/** None that has waited is refused if a later one passes within its wait that has waited for less, by more than one slot. */
 function isFair(plan: Plan, ended: Ended[]) {
   for (const [index, one] of ended.entries()) {
     if (one.allowed || one.visit.leaves !== undefined || !hasWaited(one, plan)) continue
@@ -363,7 +363,7 @@ function isFair(plan: Plan, ended: Ended[]) {
     if (plan.terms.burst > 1) expect(plan.terms.algorithm).not.toBe('token-bucket')
     const overtakes = (other: Ended) =>
       other.allowed &&
-      other.startedAt <= one.endedAt &&
+      other.endedAt <= one.startedAt + plan.waitMs &&
       hasWaited(other, plan) &&
       other.endedAt - other.startedAt < waited - slotMs(plan)
     expect(ended.slice(index + 1).filter(overtakes)).toEqual([])
