@@ -92,24 +92,21 @@ export async function settle(
   await settling.finally(() => giveBack(requests, known))
 }
 
-// A ban replaces the one in force, which may be longer.
-const GIVE_BACK: StoreRequest['mode'][] = [
-  ...(['ban', 'leave', 'override', 'refund', 'reset', 'restore', 'unban'] as const),
-]
-
-/** Tells the isolate which limits may have more room after these requests, also after an error: they may have been applied. */
+/**
+ * Tells the isolate that these requests may have changed what is left, also after an error: they may have been applied. A ban replaces the one
+ * in force, which may be longer.
+ */
 export function giveBack(requests: PolicyRequest[], { denialCache, waiting }: Known): void {
-  const subjects: string[] = []
-  const given: PolicyLimit[] = []
   for (const { mode, limits } of requests) {
-    if (!GIVE_BACK.includes(mode)) continue
-    given.push(...limits)
-    // Only bans of policies that settle are remembered, and a refund ends no ban.
+    if (mode === 'peek') continue
+    const isSettlement = mode === 'refund' || mode === 'debt'
+    const subjects: string[] = []
+    // Of a policy that settles only bans are remembered, which no settlement ends.
     for (const { terms, subject } of limits)
-      if (mode !== 'refund' || !terms.settles) subjects.push(subject)
+      if (!isSettlement || !terms.settles) subjects.push(subject)
+    denialCache?.forget(Date.now(), subjects)
+    waiting?.wake(limits)
   }
-  if (subjects.length > 0) denialCache?.forget(Date.now(), subjects)
-  if (given.length > 0) waiting?.wake(given)
 }
 
 /** The refunds and debts after a response: one request for each limit, so that they do not depend on each other. */

@@ -78,7 +78,8 @@ test.each<[mode: string, Partial<PolicyOptions>, forgets: boolean, wakes: boolea
   ['restore', {}, true, true],
   ['leave', {}, true, true],
   ['ban', {}, true, true], // it may replace a longer one
-  ['debt', {}, false, false],
+  ['debt', {}, true, true], // who waits has a later turn
+  ['debt', slots, false, true],
   ['peek', {}, false, false],
 ])(
   'After %s of a limit with %j the isolate forgets cached refusals: %s, and wakes a request that waits: %s.',
