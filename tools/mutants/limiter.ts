@@ -413,6 +413,18 @@ export const limiterMutants: Mutant[] = [
     'cost: limit.cost',
     'operate',
   ),
+  mutantsOf('src/core/decide/operate.ts', 'test/unit/limits')(
+    'settles two keys of a policy by the state of the first',
+    'if (next >= 0) [state] = states.splice(next, 1)',
+    'if (next >= 0) state = states[next]',
+    'doors',
+  ),
+  mutantsOf('src/features/observe/binding.ts', 'test/unit/limits')(
+    'an event names the first key of a policy',
+    'own[states.indexOf(limit)]',
+    'own[0]',
+    'doors',
+  ),
   operation(
     'keeps cached refusals after an operation',
     'for (const { requests } of sent) giveBack(requests, { denialCache, waiting })',
