@@ -531,6 +531,21 @@ test('Units that come back let one request pass at once that waits in the same i
     expect([allowed, endedAt - startedAt]).toEqual([true, 100])
   }))
 
+test('Units that come back together let as many requests pass at once as they are for.', () =>
+  inVirtualTime(async (time) => {
+    const policy = { algorithm: 'fixed-window', limit: 3, window: '30s', wait: '40s' }
+    const { check } = heldWorld(time).isolate([
+      line({ ...policy, cost: [{ header: { 'x-cost': '3' }, cost: 3 }], countOnly: 401 }),
+    ])
+    const first = check({ 'x-cost': '3' })
+    const others = [check(), check(), check()]
+    await time.pass(100)
+    ;(await first).result.settle({ status: 200, headers: new Headers() })
+    await time.pass(60_000)
+    const ended = (await Promise.all(others)).map(({ startedAt, endedAt }) => endedAt - startedAt)
+    expect(ended).toEqual([100, 100, 100])
+  }))
+
 test('A request that the runtime has cancelled gets no units, and delays one that has room by no more than 100 ms.', () =>
   inVirtualTime(async (time) => {
     const policy = { algorithm: 'fixed-window', limit: 2, window: '30s', wait: '40s' }
