@@ -427,7 +427,7 @@ export const limiterMutants: Mutant[] = [
   ),
   operation(
     'keeps cached refusals after an operation',
-    'for (const { requests } of sent) giveBack(requests, { denialCache, waiting })',
+    'for (const { requests } of sent) tellIsolate(requests, { denialCache, waiting })',
     '',
     'operate',
   ),

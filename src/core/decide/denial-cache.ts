@@ -52,7 +52,7 @@ export interface DenialCache {
     sentAt: number,
     receivedAt: number,
   ): void
-  /** Forgets refusals of these subjects, including those in flight, after units came back. */
+  /** Forgets refusals of these subjects, including those in flight, after a request that may have changed their quotas. */
   forget(now: number, subjects: string[]): void
 }
 

@@ -8,7 +8,13 @@ import { operators } from '../connection/upstash/script-text.ts'
 import { limitStates, limitsOf, type PolicyLimit } from './limit.ts'
 import type { Match } from './matched.ts'
 import type { Database, LimiterParts, Question } from './question.ts'
-import { type Charges, correctionsOf, giveBack, type Kept, type PolicyRequest } from './settle.ts'
+import {
+  type Charges,
+  correctionsOf,
+  type Kept,
+  type PolicyRequest,
+  tellIsolate,
+} from './settle.ts'
 import type { NameSubject } from './subject.ts'
 
 /** The part of the general script that operations need, apart from peeks. */
@@ -172,7 +178,7 @@ async function statusesAfter(
       { deadlineMs: DEADLINE_MS, waitUntil, idempotency },
     )
     .finally(() => {
-      for (const { requests } of sent) giveBack(requests, { denialCache, waiting })
+      for (const { requests } of sent) tellIsolate(requests, { denialCache, waiting })
     })
   waitUntil(calling) // finishes even if the caller disconnects
   const replies = await calling

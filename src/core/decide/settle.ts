@@ -69,8 +69,8 @@ export async function takeMore(
 /** A request about limits of policies. */
 export type PolicyRequest = StoreRequest & { limits: PolicyLimit[] }
 
-/** What an isolate knows of limits. */
-interface Known {
+/** The parts of an isolate that a change of a quota makes outdated. */
+interface IsolateParts {
   denialCache?: { forget(now: number, subjects: string[]): void } | undefined
   waiting?: { wake(limits: readonly Limit[]): void } | undefined
 }
@@ -81,7 +81,7 @@ interface Known {
  */
 export async function settle(
   charges: Charges,
-  { store, ...known }: Known & { store: Store },
+  { store, ...isolate }: IsolateParts & { store: Store },
   response: ResponseHead | undefined,
   waitUntil: NonNullable<StoreOptions['waitUntil']>,
   kept?: Kept,
@@ -89,19 +89,22 @@ export async function settle(
   const requests = correctionsOf(charges, response, kept)
   if (requests.length === 0) return
   const settling = store.decide(requests, { deadlineMs: REFUND_MS, waitUntil })
-  await settling.finally(() => giveBack(requests, known))
+  await settling.finally(() => tellIsolate(requests, isolate))
 }
 
 /**
  * Tells the isolate that these requests may have changed what is left, also after an error: they may have been applied. A ban replaces the one
  * in force, which may be longer.
  */
-export function giveBack(requests: PolicyRequest[], { denialCache, waiting }: Known): void {
+export function tellIsolate(
+  requests: PolicyRequest[],
+  { denialCache, waiting }: IsolateParts,
+): void {
   for (const { mode, limits } of requests) {
     if (mode === 'peek') continue
     const isSettlement = mode === 'refund' || mode === 'debt'
     const subjects: string[] = []
-    // Of a policy that settles only bans are remembered, which no settlement ends.
+    // The cache keeps only the bans of a policy that settles, and a settlement ends no ban.
     for (const { terms, subject } of limits)
       if (!isSettlement || !terms.settles) subjects.push(subject)
     denialCache?.forget(Date.now(), subjects)

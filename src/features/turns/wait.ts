@@ -10,7 +10,7 @@ import {
 import type { PolicyLimit } from '../../core/decide/limit.ts'
 import type { StoreUse } from '../../core/decide/observer.ts'
 import type { Outcome, Pending, StoreAnswer, Waiting } from '../../core/decide/question.ts'
-import { giveBack, type PolicyRequest } from '../../core/decide/settle.ts'
+import { type PolicyRequest, tellIsolate } from '../../core/decide/settle.ts'
 import { withChanged } from '../../core/respond/own-fields.ts'
 import type { WaitingRoom } from './room.ts'
 
@@ -40,7 +40,7 @@ export const createWaiting = (room: WaitingRoom): Waiting => ({
       const requests: PolicyRequest[] = [{ mode: 'leave', limits, ticket: { ...ticket } }]
       const leaving = parts.store
         .decide(requests, { deadlineMs: REFUND_MS })
-        .then(() => giveBack(requests, parts), parts.onStoreError)
+        .then(() => tellIsolate(requests, parts), parts.onStoreError)
       options.waitUntil?.(leaving)
     }
 

@@ -7,8 +7,8 @@ import type { PolicyLimit } from '../../../../src/core/decide/limit.ts'
 import {
   chargeOf,
   correctionsOf,
-  giveBack,
   type PolicyRequest,
+  tellIsolate,
 } from '../../../../src/core/decide/settle.ts'
 
 function limitWith(options: Partial<PolicyOptions>): PolicyLimit {
@@ -86,7 +86,7 @@ test.each<[mode: string, Partial<PolicyOptions>, forgets: boolean, wakes: boolea
   (mode, options, forgets, wakes) => {
     const limits = [limitWith(options)]
     const [forgotten, woken]: [string[], unknown[]] = [[], []]
-    giveBack([{ mode, limits } as PolicyRequest], {
+    tellIsolate([{ mode, limits } as PolicyRequest], {
       denialCache: { forget: (_, subjects) => void forgotten.push(...subjects) },
       waiting: { wake: (given) => void woken.push(...given) },
     })
