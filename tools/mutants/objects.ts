@@ -90,8 +90,14 @@ export const objectsMutants: Mutant[] = [
   ),
   storedParts(
     'keeps the replies to idempotency keys until the alarm',
-    'this.#forgetReplies(now - roomMs)',
+    'this.#forgetReplies(time)',
     '',
+    'storage',
+  ),
+  storedParts(
+    'forgets replies by the clock of the caller',
+    'this.#forgetReplies(time)',
+    'this.#forgetReplies(now)',
     'storage',
   ),
   storedParts(

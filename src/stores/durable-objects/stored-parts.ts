@@ -35,15 +35,15 @@ export class StoredParts implements Parts {
   readonly #counts = new Map<string, CountTerms>()
   /** The other parts that were read or changed, by key. */
   readonly #known = new Map<string, unknown>()
-  /** The replies of this life of the object by key, oldest first, until the first decision after their end. */
-  readonly #replies = new Map<string, StoredReply>()
+  /** The replies of this life of the object by key, oldest first, until the first decision after they expire. */
+  readonly #replies = new Map<string, StoredRow<StoredReply>>()
   /** The parts that have changed: their values and their ends, ms since the epoch. */
   readonly #changes = new Map<string, { value: unknown; end: number }>()
   /** When the alarm goes off, ms since the epoch. */
   #alarmAt: number | null = null
   /** The time of the last decision, ms since the epoch. */
   #decidedAt = 0
-  /** How far the time of decisions is behind the object's clock, ms. Not 0 only if the caller sends the time. */
+  /** By how much longer rows stay than by the time of the last decision, ms. Not 0 only if the caller sends the time. */
   #behindMs = 0
 
   constructor(storage: ObjectStorage) {
@@ -76,18 +76,18 @@ export class StoredParts implements Parts {
   }
 
   reply(key: string, now: number): StoredReply | undefined {
-    const stored = this.#replies.get(key) ?? this.#rowOf<StoredReply>(`reply:${key}`)
+    const stored = this.#replies.get(key)?.value ?? this.#rowOf<StoredReply>(`reply:${key}`)
     return stored && stored.until > now ? stored : undefined
   }
-  setReply(key: string, reply: StoredReply): void {
+  setReply(key: string, value: StoredReply): void {
     this.#replies.delete(key) // it becomes the newest
-    this.#replies.set(key, reply)
-    this.#changes.set(`reply:${key}`, { value: reply, end: reply.until })
+    this.#replies.set(key, { value, expires: this.#expiry(value.until) })
+    this.#changes.set(`reply:${key}`, { value, end: value.until })
   }
 
-  #forgetReplies(now: number) {
-    for (const [key, { until }] of this.#replies) {
-      if (until > now) break
+  #forgetReplies(time: number) {
+    for (const [key, { expires }] of this.#replies) {
+      if (expires > time) break
       this.#replies.delete(key)
       this.#changes.set(`reply:${key}`, { value: undefined, end: 0 })
     }
@@ -117,21 +117,20 @@ export class StoredParts implements Parts {
     return false
   }
 
-  /**
-   * Writes all changes, or none. A dense subject, which has made a request shortly before, has its counts written ahead.
-   * @param now the time of the decision, and `time` that of the object's clock, ms since the epoch
-   */
-  save(lists: StoreRequest[][], now: number, time: number, isDense: boolean): void {
+  /** Begins a decision. @param now its time, and `time` that of the object's clock, ms since the epoch */
+  begin(now: number, time: number): void {
+    this.#decidedAt = now
+    this.#behindMs = time === now ? 0 : time - now + ROOM_MS
+    this.#forgetReplies(time)
+  }
+
+  /** Writes all changes of a decision, or none. A dense subject, which has made a request shortly before, has its counts written ahead. */
+  save(lists: StoreRequest[][], isDense: boolean): void {
     for (const { limits } of lists.flat()) {
       for (const { terms } of limits) this.#counts.set(terms.tag, terms)
     }
     const own = this.#record
     const record = own && recordToStore(this.#stored, own, this.#counts, isDense)
-    // The clock of a caller may move back.
-    const roomMs = time === now ? 0 : ROOM_MS
-    this.#forgetReplies(now - roomMs)
-    this.#decidedAt = now
-    this.#behindMs = time - now + roomMs
     if (!record && this.#changes.size === 0) return
     this.#storage.transactionSync(() => {
       if (record) this.#writeRecord(record)
@@ -157,11 +156,13 @@ export class StoredParts implements Parts {
       kv.delete(key)
       return
     }
-    // A state that has ended by the caller's clock counts again if this clock moves back.
-    const expires = Math.max(end, this.#decidedAt) + this.#behindMs
+    const expires = this.#expiry(end)
     kv.put(key, { value, expires } satisfies StoredRow<unknown>)
     if (this.#alarmAt === null) this.#setAlarm(expires)
   }
+
+  /** When a row may be deleted, by the object's clock. What has ended by the caller's clock counts again if this clock moves back. */
+  #expiry = (end: number) => Math.max(end, this.#decidedAt) + this.#behindMs
 
   #setAlarm(expires: number) {
     this.#alarmAt = Math.min(expires + GRACE_MS, Date.now() + MAX_ALARM_MS)

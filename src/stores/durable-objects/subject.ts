@@ -61,6 +61,7 @@ export class SluiceSubject {
   #decide({ lists, now, idempotency }: ObjectCall, time: number): ObjectAnswer {
     const decidedAt = now ?? time
     const parts = this.#parts
+    parts.begin(decidedAt, time)
     const stored = idempotency && parts.reply(idempotency.key, decidedAt)
     if (stored) {
       const { fingerprint, replies } = stored
@@ -75,7 +76,7 @@ export class SluiceSubject {
     }
     const isDense = time - this.#calledAt < DENSE_MS
     this.#calledAt = time
-    parts.save(lists, decidedAt, time, isDense)
+    parts.save(lists, isDense)
     if (parts.isAhead) this.#timer ??= setTimeout(() => this.#writeBack(), DENSE_MS)
     return { replies }
   }

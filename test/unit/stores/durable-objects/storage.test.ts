@@ -128,6 +128,19 @@ test('What has ended by the clock of the caller counts again if this clock moves
   expect(states[0]!.map(({ remaining }) => remaining)).toEqual([28, 29])
 })
 
+test('A reply that has ended by the clock of another caller is there for one whose clock is right.', async () => {
+  const once = (now: number) => {
+    const idempotency = { key: 'k', fingerprint: 'one', forMs: 10_000 }
+    return store.decide(take(limitOf('a')), { now, idempotency })
+  }
+  const first = await once(start - 3)
+  await store.decide(take(limitOf('a')), { now: start + 10 * 86_400_000 })
+  for (const restarted of [false, true]) {
+    if (restarted) memory.restart('a')
+    expect(await once(start)).toEqual({ ...first, replayed: true })
+  }
+})
+
 test('The alarm of a window that never ends is at most a year away.', async () => {
   await store.decide(take(limitOf('a', { windowMs: 2 ** 45 })))
   expect(memory.at('a').alarmAt).toBe(start + 365 * 86_400_000)
