@@ -590,8 +590,10 @@ describe('the limits that operators have set', () => {
 })
 
 describe('the status on top of the page', () => {
-  const now = Date.now()
-  const broken = { circuit: 'open', openSince: now - 65_000, answeredAt: now - 70_000 } as const
+  const broken = () => {
+    const now = Date.now()
+    return { circuit: 'open', openSince: now - 65_000, answeredAt: now - 70_000 } as const
+  }
   const shown = async (more: object, list = policies) => {
     policies = list
     Object.assign(stats, more)
@@ -603,7 +605,7 @@ describe('the status on top of the page', () => {
 
   test('An open circuit is said in words and colour, with what happens to requests, why, since when, and what to do.', async () => {
     const [level, help, title, text] = await shown(
-      { ...broken, failure: 'timeout', lastMinute: { decisions: 600, fallbacks: 590 } },
+      { ...broken(), failure: 'timeout', lastMinute: { decisions: 600, fallbacks: 590 } },
       [policy('per-ip', { onStoreError: 'local' }), policy('login', { onStoreError: 'deny' })],
     )
     expect([level, help]).toEqual(['bad', true])
@@ -627,7 +629,7 @@ describe('the status on top of the page', () => {
   ])(
     'With the fallback %s and the failure %s the level is %s.',
     async (by, failure, level, title) => {
-      const found = await shown({ ...broken, failure }, [
+      const found = await shown({ ...broken(), failure }, [
         policy('per-ip', { onStoreError: by }),
         policy('shadow', { onStoreError: 'deny', mode: 'shadow' }),
       ])
