@@ -37,9 +37,13 @@ export function forSenders(config: Config): Config {
   )
   return {
     ...config,
+    // An exemption of some requests of a sender does not exempt the sender.
+    allow: config.allow.filter(({ condition }) => !mentionsRequests(condition)),
     shield: undefined,
     policies: policies.map((policy) => ({
       ...policy,
+      // Each request has another value, and this one none.
+      distinct: policy.distinct && { source: 'global' as const },
       match: ofSender(policy.match),
       reserve: [],
       cost: { rules: [], otherwise: 1 } as unknown as Policy['cost'],

@@ -10,7 +10,7 @@ import { type CallerQuotas, quota } from '../../../../src/features/quota/index.t
 import { createSluice } from '../../../../src/hosts/app/sluice.ts'
 import { createGateway } from '../../../../src/hosts/worker/gateway.ts'
 import { useDatabase } from '../../../support/database.ts'
-import { bans, plans } from '../../../support/features.ts'
+import { bans, distinct, plans } from '../../../support/features.ts'
 
 const database = useDatabase()
 let namespaces = 0
@@ -28,10 +28,16 @@ function limiter(policies: object[], { use = [quota()], ...rest }: Partial<Confi
     policies: policies as ConfigOptions['policies'],
     use,
   } as ConfigOptions)
-  const send = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
+  const send = (
+    path: string,
+    headers: Record<string, string> = {},
+    method = 'GET',
+    body?: string,
+  ) =>
     sluice.check(
       new Request(`https://a.test${path}`, {
         method,
+        ...(body && { body }),
         headers: { 'x-ip': '192.0.2.1', ...headers },
       }),
       { env: database.env },
@@ -126,6 +132,29 @@ test('Plans, allowed clients and denied clients count as for any other request.'
   expect((await quotas({ 'x-ip': '192.0.2.9' })).quotas).toEqual([])
   const { response } = await send('/_sluice/quota', { 'x-ip': '192.0.2.66' })
   expect(response!.status).toBe(403)
+})
+
+test.each([{ not: { path: '/api/*' } }, { method: 'GET' }] as const)(
+  'An exemption of some requests of a client, %j, hides no policy.',
+  async (allow) => {
+    const { quotas } = limiter([policy('per-ip')], { allow })
+    expect((await quotas()).quotas).toHaveLength(1)
+  },
+)
+
+test('A count of different values is listed, although this request has no value.', async () => {
+  const counted = { limit: 3, window: '1h', distinct: 'body:user' } as const
+  const { send, quotas } = limiter(
+    [
+      { name: 'refuse', ...counted, onMissingKey: 'refuse' },
+      { name: 'skip', ...counted, onMissingKey: 'skip' },
+    ],
+    { use: [quota(), bodies(), distinct()] },
+  )
+  expect((await quotas()).quotas.map(({ remaining }) => remaining)).toEqual([3, 3])
+  const headers = { 'content-type': 'application/json' }
+  await send('/', headers, 'POST', '{"user":"ann"}')
+  expect((await quotas()).quotas.map(({ remaining }) => remaining)).toEqual([2, 2])
 })
 
 test('A key that the policies refuse is refused here too, and not told of a full quota.', async () => {
