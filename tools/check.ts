@@ -40,6 +40,7 @@ async function checkTypes() {
   return (
     run('tsc', '-p', '.') ??
     run('tsc', '-p', 'src') ??
+    run('tsc', '-p', 'cli') ??
     run('tsc', '-p', 'cli/dashboard/page') ??
     run('tsc', '-p', 'site/playground')
   )

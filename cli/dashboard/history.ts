@@ -8,6 +8,8 @@ import { type History, type Range, ranges } from './ranges.ts'
 const MINUTE_MS = 60_000
 const KEPT_MS = ranges.day.slotMs * ranges.day.slots
 
+const minuteOf = ({ from }: { from: number }) => from - (from % MINUTE_MS)
+
 /** Adds up series of the same policy, outcome and decider. */
 function merged(series: Series[]): Series[] {
   const sums = new Map<string, Series>()
@@ -33,8 +35,8 @@ export function createHistory() {
     add({ now, total, slots }: Pick<Stats, 'now' | 'total' | 'slots'>): void {
       const minutes = isolates.get(total.from) ?? new Map<number, Series[]>()
       isolates.set(total.from, minutes)
-      const byMinute = Map.groupBy(slots, ({ from }) => from - (from % MINUTE_MS))
-      for (const [minute, own] of byMinute) {
+      for (const minute of new Set(slots.map(minuteOf))) {
+        const own = slots.filter((slot) => minuteOf(slot) === minute)
         const isWhole = minute > now - ranges.minutes.slots * ranges.minutes.slotMs
         if (isWhole || !minutes.has(minute)) {
           minutes.set(minute, merged(own.flatMap(({ series }) => series)))

@@ -155,14 +155,14 @@ export class Sentinel implements Backend {
         return Array.isArray(reply) ? reply.map(String) : undefined
       }),
     )
-    const votes = Map.groupBy(
-      replies.flatMap((reply) => (reply ? [reply] : [])),
-      ([host, port]) => `${host?.includes(':') ? `[${host}]` : host}:${port}`,
-    )
-    const [winner] = [...votes].sort(([, one], [, other]) => other.length - one.length)
+    const named = replies
+      .flatMap((reply) => (reply ? [reply] : []))
+      .map(([host, port]) => `${host?.includes(':') ? `[${host}]` : host}:${port}`)
+    const votesOf = (address: string) => named.filter((one) => one === address).length
+    const [winner] = named.toSorted((one, other) => votesOf(other) - votesOf(one))
     if (!winner) return
     const [scheme] = sentinels[0]!.url.split('://')
-    return { url: `${scheme}://${credentials}${winner[0]}`, tls: sentinels[0]?.tls }
+    return { url: `${scheme}://${credentials}${winner}`, tls: sentinels[0]?.tls }
   }
 }
 
