@@ -44,7 +44,8 @@ function checkKeys(policies: Unchecked, problem: AddProblem) {
   const keys = keysOfAll(policies)
   if (keys <= MAX_KEYS) return
   const most = `at most ${MAX_KEYS} policies`
-  const twice = ', counting each sliding-log or concurrency policy with penalty or overrides twice'
+  const twice =
+    ', counting each sliding-log, concurrency or distinct policy with penalty or overrides twice'
   problem(['policies'], policies.length > MAX_KEYS ? most : most + twice)
 }
 

@@ -137,8 +137,8 @@ const configFields = <Context>() => ({
   /** Longest wait for the start of the origin's response, including the upload of the body; then the answer is 504. Less than 25 days. Defaults to `'60s'`. */
   originTimeout: v.optional(timeout, 60_000),
   /**
-   * The policies: at most 128, because one call of the script takes 128 keys. A `sliding-log` or `concurrency` policy with `penalty` or
-   * `overrides` counts twice. Required, but may be empty.
+   * The policies: at most 128, because one call of the script takes 128 keys. A `sliding-log`, `concurrency` or
+   * `distinct` policy with `penalty` or `overrides` counts twice. Required, but may be empty.
    */
   policies: v.array(
     policy as v.GenericSchema<PolicyOptions<Context>, v.InferOutput<typeof policy>>,

@@ -134,7 +134,7 @@ const policyFields = <Context>() => ({
   /**
    * Counts the different values of this key part, such as `'body:username'`, instead of requests: at most `limit` of them pass in any
    * `window`, and a value that counts already, from its last use on, takes no unit. A request without the value is treated as `onMissingKey`
-   * says; with `'share'` all such requests have one value. Not with `algorithm`, `lease` or a `cost`. Defaults to none.
+   * says; with `'share'` each such request has another value. Not with `algorithm`, `lease` or a `cost`. Defaults to none.
    */
   distinct: v.optional(oneKey as v.GenericSchema<KeySource<Context>, KeyPart>),
   /** The requests that the policy applies to. Defaults to every request. */

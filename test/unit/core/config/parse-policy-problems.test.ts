@@ -42,7 +42,7 @@ describe('the problems of a policy', () => {
       expect(parseConfig(some(64)).policies).toHaveLength(64)
       expect(problems(some(65))).toEqual([
         expect.stringMatching(
-          /^policies: at most 128 policies, counting each sliding-log or concurrency policy with penalty or overrides twice \|/,
+          /^policies: at most 128 policies, counting each sliding-log, concurrency or distinct policy with penalty or overrides twice \|/,
         ),
       ])
     },
