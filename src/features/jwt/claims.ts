@@ -132,8 +132,8 @@ export const compileClaim: CompileClaim = (policy, { claims }, planned) => {
     const found = await claims(view)
     if (found instanceof Unusable && found.why === 'unreadable') return least
     const value = found instanceof Unusable ? undefined : found?.[claim.claim]
-    // JSON writes a number from 1e21 on with an exponent. A claim without a verified token has no value.
-    const isUnits = typeof value !== 'object' && /^\d+(e\+\d+)?$/.test(String(value))
+    // A claim without a verified token has no value.
+    const isUnits = typeof value === 'string' ? /^\d+$/.test(value) : Number.isInteger(value)
     const units = isUnits ? Number(value) : 0
     if (units >= 1) return { ...withLimit(policy, Math.min(units, claim.max)), isOwn: true }
     return planned ? planned(view) : policy
