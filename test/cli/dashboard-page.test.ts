@@ -575,10 +575,7 @@ describe('the limits that operators have set', () => {
     ])
     // The page asks for them at once: the calls may arrive in any order.
     const asked = worker.calls.map(({ path }) => path).filter((path) => path.endsWith('/keys'))
-    expect(asked.sort()).toEqual([
-      '/_sluice/v1/policies/a%2Fb/keys',
-      '/_sluice/v1/policies/c/keys',
-    ])
+    expect(asked.sort()).toEqual(['/_sluice/v1/policies/a%2Fb/keys', '/_sluice/v1/policies/c/keys'])
     expect(mistakes).toEqual([])
   })
 
