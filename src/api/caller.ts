@@ -13,11 +13,15 @@ const variables = {
 export const isOpen = (scope: Scope, env: Record<string, unknown>): boolean =>
   tokensIn(env[variables[scope]]).length > 0
 
-/** Names a caller by a digest of its token. Returns a problem otherwise: 401 for an unknown or missing token, 403 for a token of another scope. */
+/**
+ * Names a caller by a digest of its token. Returns a problem otherwise: 401 for an unknown or missing token, 403 for a token of another scope.
+ * @param forClients that of the endpoint
+ */
 export async function callerOf(
   token: string | null,
   scopes: Scope[],
   env: Record<string, unknown>,
+  forClients?: boolean,
 ): Promise<string | Response> {
   const hasScope = async (scope: Scope) => holds(token, env[variables[scope]])
   const [api, operate] = await Promise.all([hasScope('api'), hasScope('operate')])
@@ -29,7 +33,7 @@ export async function callerOf(
   }
   const detail = token
     ? 'The token is not valid.'
-    : 'Send a token in the field Sluice-Token, or as Authorization: Bearer …'
+    : `Send a token in the field Sluice-Token${forClients ? '' : ', or as Authorization: Bearer …'}.`
   return problem(401, { title: 'Unauthorized', detail }, { 'WWW-Authenticate': 'Bearer' })
 }
 

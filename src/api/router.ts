@@ -77,7 +77,7 @@ export function createRouter(limiter: Limiter, openapi?: object) {
       return preflight(methods.join(', '), SENT_FIELDS)
     if (methods && !methods.includes(request.method)) return notAllowed(methods)
     const token = forClients ? request.headers.get('sluice-token') : tokenOf(request)
-    const caller = await callerOf(token, scopes, env)
+    const caller = await callerOf(token, scopes, env, forClients)
     if (caller instanceof Response) {
       log('api-refused', String(caller.status), 'a call of the decision API had no valid token')
       return caller

@@ -227,6 +227,15 @@ test.each([null, 'not-the-token-at-all'])(
   },
 )
 
+test.each(['', '/nginx', '/envoy/cart'])(
+  'The refusal of a forward-auth call without a token names the only field that /auth%s reads.',
+  async (path) => {
+    const authorization = { Authorization: `Bearer ${API_TOKEN}` }
+    const { body } = await auth({ ...cart(newIp()), ...authorization }, path, { token: null })
+    expect(body).toMatchObject({ detail: 'Send a token in the field Sluice-Token.' })
+  },
+)
+
 test.each([
   ['', 403, '204', 429],
   ['/nginx', 403, '204', 403],
