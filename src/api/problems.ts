@@ -11,6 +11,16 @@ export const conflict = (detail: string, more?: object): Response =>
 export const noBans = ({ name }: Policy): Response =>
   conflict(`The policy ${name} has no bans. Set penalty, for example to 'manual'.`)
 
+export const noList = (policy: Policy): Response =>
+  policy.penalty
+    ? conflict(
+        `The bans of the policy ${policy.name} are not listed. Set penalty.list: true, beside after, within and ban. With penalty: 'manual', set it in any policy.`,
+      )
+    : noBans(policy)
+
+export const noCounts = (): Response =>
+  problem(404, { title: 'Not Found', detail: 'Nothing is counted. Add observe() to use.' })
+
 export const noOverrides = ({ name }: Policy): Response =>
   conflict(`The limits of the policy ${name} cannot be set for single keys. Set overrides: true.`)
 

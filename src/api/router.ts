@@ -1,7 +1,7 @@
 import { StoreError } from '../core/base/errors.ts'
 import { needed } from '../core/base/needed.ts'
 import type { Limiter } from '../core/create.ts'
-import type { ApiRuntime, Endpoint } from '../core/endpoint.ts'
+import type { ApiRuntime, Call, Endpoint } from '../core/endpoint.ts'
 import { preflight, withCors } from '../core/respond/cors.ts'
 import { jsonAnswer, problem } from '../core/respond/response.ts'
 import { policyIn } from './call.ts'
@@ -12,7 +12,7 @@ import { createHealth } from './health.ts'
 import { keyConflict } from './idempotency.ts'
 import { operate } from './operate.ts'
 import { listPolicies } from './policies.ts'
-import { noOverrides, storeFailed } from './problems.ts'
+import { noCounts, noList, noOverrides, storeFailed } from './problems.ts'
 import { refund, settle } from './refund.ts'
 
 /** The paths that have values of keys. They must not be decoded before they are split. */
@@ -34,15 +34,30 @@ const endpoints: Endpoint[] = [
   },
 ]
 
-/** Answers for the keys of a configuration whose policies have no `overrides`. Otherwise another endpoint does. */
-const keysWithoutLimits: Endpoint[] = [
-  { path: /^\/policies\/([^/]+)\/keys$/, methods: ['GET'] },
-  { path: /^\/policies\/([^/]+)\/keys\/[^/]+\/limit$/, methods: ['GET', 'PUT', 'DELETE'] },
-].map((one) => ({
-  ...one,
-  scopes: ['operate'],
-  answer: async (call) => noOverrides(policyIn(call)),
-}))
+const noLimits = async (call: Call) => noOverrides(policyIn(call))
+
+/** Tell what a configuration lacks. If it has that, the endpoint of a feature is found first. */
+const lacking: Endpoint[] = [
+  { path: /^\/policies\/([^/]+)\/keys$/, methods: ['GET'], scopes: ['operate'], answer: noLimits },
+  {
+    path: /^\/policies\/([^/]+)\/keys\/[^/]+\/limit$/,
+    methods: ['GET', 'PUT', 'DELETE'],
+    scopes: ['operate'],
+    answer: noLimits,
+  },
+  {
+    path: /^\/policies\/([^/]+)\/bans$/,
+    methods: ['GET'],
+    scopes: ['operate'],
+    answer: async (call) => noList(policyIn(call)),
+  },
+  {
+    path: /^\/(?:stats|metrics)()$/,
+    methods: ['GET', 'HEAD'],
+    scopes: ['operate'],
+    answer: async () => noCounts(),
+  },
+]
 
 /**
  * Creates the router of the paths under `/_sluice/`: health, readiness and the decision API (docs/reference/decision-api.md), whose
@@ -54,7 +69,7 @@ export function createRouter(limiter: Limiter, openapi?: object) {
   const { config, rulesOf, partsOf, log, stages } = limiter
   const { health, ready } = createHealth(limiter)
   const { endpoints: others = [] } = stages
-  const all = [...endpoints, ...others, ...keysWithoutLimits]
+  const all = [...endpoints, ...others, ...lacking]
   const hasKeys = others.find(({ path }) => path.test('/policies/a/keys'))
   if (config.policies.some(({ overrides }) => overrides)) needed(hasKeys, 'keyLimits')
 

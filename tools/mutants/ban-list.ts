@@ -76,8 +76,8 @@ export const banListMutants: Mutant[] = [
   endpoint('the total has bans that were lifted', ' - ended.length', '', by),
   endpoint(
     'a policy without list has an empty one',
-    'if (!listedBy(config)(penalty))',
-    'if (false)',
+    '!penalty || !listedBy(config)(penalty)',
+    '!penalty',
     by,
   ),
 ]

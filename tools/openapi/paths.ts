@@ -17,7 +17,7 @@ const problems = {
   403: { description: 'The token has another scope.' },
   404: {
     description:
-      'The policy does not exist, the Worker has no token for this endpoint, or the configuration has no `observe` or `penalty.list`.',
+      'The policy does not exist, the Worker has no token for this endpoint, or the configuration has no `observe`.',
   },
   405: { description: 'The endpoint does not support this method.', headers: header('Allow') },
   409: {

@@ -1,6 +1,6 @@
 /** `GET /_sluice/v1/policies/{name}/bans`: the keys of a policy that are banned now. */
 import { policyIn } from '../../api/call.ts'
-import { conflict, noBans, unprocessable } from '../../api/problems.ts'
+import { noList, unprocessable } from '../../api/problems.ts'
 import { StoreError, show } from '../../core/base/errors.ts'
 import type { Policy } from '../../core/config/parse.ts'
 import { databaseIn } from '../../core/decide/database.ts'
@@ -36,10 +36,8 @@ export interface BanPage {
 async function listBans(call: Call): Promise<Response> {
   const { request, config, parts, runtime } = call
   const policy = policyIn(call)
-  const { penalty, name } = policy
-  if (!penalty) return noBans(policy)
-  if (!listedBy(config)(penalty))
-    return conflict(`The bans of the policy ${name} are not listed. Set penalty.list: true.`)
+  const { penalty } = policy
+  if (!penalty || !listedBy(config)(penalty)) return noList(policy)
   const after = new URL(request.url).searchParams.get('after')
   const cursor = after === null ? FIRST : cursorOf(after)
   if (!cursor) {

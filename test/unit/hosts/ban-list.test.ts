@@ -310,7 +310,7 @@ describe('the records decide', () => {
 describe('the endpoint', () => {
   test.each([
     ['of an unknown policy', 'nobody', 404, 'There is no policy with this name.'],
-    ['of a policy without list', 'quiet', 409, 'are not listed. Set penalty.list: true.'],
+    ['of a policy without list', 'quiet', 409, 'are not listed. Set penalty.list: true, beside'],
     [
       'of a policy without bans',
       'plain',
@@ -322,6 +322,20 @@ describe('the endpoint', () => {
     expect(answer.status).toBe(status)
     expect((answer.body as unknown as { detail: string }).detail).toContain(detail)
   })
+
+  test.each([
+    ['manual', "With penalty: 'manual', set it in any policy."],
+    ['plain', "has no bans. Set penalty, for example to 'manual'."],
+  ])(
+    'If no policy has a list, the list of the policy %s says what to do.',
+    async (name, detail) => {
+      const policies = config.policies.filter((policy) => policy.name !== 'login')
+      const other = gateway.start({ ...config, policies }, { env })
+      const { status, body } = await list(name, undefined, other)
+      expect([status, body]).toMatchObject([409, { detail: expect.stringContaining(detail) }])
+      expect((await apiOf(other.fetch).call(`/policies/${name}/bans`)).status).toBe(403)
+    },
+  )
 
   test('A parameter that is no place in the list gets 422.', async () => {
     const answer = await list('login', 'yesterday')

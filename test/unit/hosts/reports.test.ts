@@ -263,7 +263,12 @@ describe('T11: observation', () => {
       expect(JSON.stringify(body)).toContain('per-ip')
       expect(JSON.stringify(body)).not.toMatch(PRIVATE)
       const plain = apiOf(gateway.start(config, { env: apiTokens }).fetch)
-      expect((await plain.call(path, undefined, { token: OPERATE })).status).toBe(404)
+      const missing = await plain.call(path, undefined, { token: OPERATE })
+      expect(missing).toMatchObject({
+        status: 404,
+        body: { detail: 'Nothing is counted. Add observe() to use.' },
+      })
+      expect((await plain.call(path, undefined, { token: API_TOKEN })).status).toBe(403)
     },
   )
 })
