@@ -157,5 +157,5 @@ function documentOf(decision: Decision, waitMs: number | null): string {
 
 function whyBanned(bans: LimitState[]): string {
   const rest = Math.max(...bans.map(({ bannedForMs }) => bannedForMs!))
-  return `Too many requests were refused. All requests are refused for another ${waitText(rest)}.`
+  return `All requests are refused for another ${waitText(rest)}.`
 }
