@@ -9,6 +9,13 @@ export const wrong = (call: string, problem: ConfigProblem) =>
 export const mistake = (call: string, path: string, expected: string, value: unknown) =>
   wrong(call, { path, expected, got: show(value) })
 
+/** The problem of a name that is none of some. */
+export const noneOf = (path: string, names: string[], name: unknown): ConfigProblem => ({
+  path,
+  expected: names.map((one) => JSON.stringify(one)).join(' or '),
+  got: show(name),
+})
+
 /** Reads the two forms of a call: one limit, or a list of them. What is no list is a name, which the search for the limit checks. */
 export function formOf<Name, Options>(
   call: string,

@@ -1,5 +1,4 @@
 /** Limits in normal form, decided by their names. */
-import { show } from '../core/base/errors.ts'
 import { createLog } from '../core/base/log.ts'
 import type { Part } from '../core/base/part.ts'
 import type { Config } from '../core/config/parse.ts'
@@ -9,6 +8,7 @@ import { matchWith } from '../core/decide/matched.ts'
 import { operations } from '../core/decide/operate.ts'
 import { type Feature, featuresOf, stagesOf } from '../core/feature.ts'
 import type { KeyValues } from '../core/program/explicit-key.ts'
+import { noneOf } from './check.ts'
 import { callsOf, Door, type Limits } from './door.ts'
 
 /** @param env the environment of calls that have no other. Defaults to the process */
@@ -17,10 +17,7 @@ export function namedLimits<Name extends string>(engine: Engine, env?: object): 
 
   function find(name: string, key: KeyValues) {
     const policy = byName.get(name)
-    if (!policy) {
-      const names = [...byName.keys()].map((one) => JSON.stringify(one))
-      return { path: 'name', expected: names.join(' or '), got: show(name) }
-    }
+    if (!policy) return noneOf('name', [...byName.keys()], name)
     const parts = [key].flat().map((value): Part => ['key', `${value}`])
     return matchWith(policy, parts)
   }

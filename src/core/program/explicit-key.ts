@@ -67,8 +67,10 @@ export async function explicitKey(
   )
   const wrong = parts.findIndex((part) => part instanceof Error)
   const at = (index: number) => (Array.isArray(key) ? `key[${index}]` : 'key')
-  if (wrong >= 0)
-    return { path: at(wrong), expected: (parts[wrong] as Error).message, got: show(values[wrong]) }
+  if (wrong >= 0) {
+    const expected = `${(parts[wrong] as Error).message} (the key of the policy ${policy.name} is ${labels.join(', ')})`
+    return { path: at(wrong), expected, got: show(values[wrong]) }
+  }
   const missing = parts.indexOf(undefined)
   if (missing >= 0 && policy.onMissingKey !== 'share') {
     const expected = `a value (the policy has no quota for requests without ${labels[missing]})`

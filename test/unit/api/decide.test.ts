@@ -162,7 +162,8 @@ describe('a decision on a policy and a key', () => {
     expect(body.limits[0]).toMatchObject({ limit: 5, remaining: 4 })
   })
 
-  const address = 'an IP address, or a network that shares a quota'
+  const address =
+    'an IP address, or a network that shares a quota (the key of the policy per-ip is ip)'
   test.each([
     [{ policy: 'none', key: 'x' }, 'policy', 'the name of a policy'],
     [{ policy: 'per-ip', key: 'x' }, 'key', address],
@@ -170,9 +171,17 @@ describe('a decision on a policy and a key', () => {
     [{ policy: 'per-ip', key: '010.0.0.1' }, 'key', address],
     [{ policy: 'per-ip', key: '203.0.113.0/24' }, 'key', address],
     [{ policy: 'per-ip', key: '2001:db8::/32' }, 'key', address],
-    [{ policy: 'by-host', key: 'a.example/x' }, 'key', 'a host'],
+    [
+      { policy: 'by-host', key: 'a.example/x' },
+      'key',
+      'a host (the key of the policy by-host is host)',
+    ],
     [{ policy: 'per-ip', key: ['203.0.113.1', 'b'] }, 'key', 'a value for each of ip'],
-    [{ policy: 'by-two', key: ['203.0.113.1', 'b'] }, 'key[1]', 'a path that begins with /'],
+    [
+      { policy: 'by-two', key: ['203.0.113.1', 'b'] },
+      'key[1]',
+      'a path that begins with / (the key of the policy by-two is ip, path)',
+    ],
     [
       { policy: 'per-ip', key: '203.0.113.1', plan: 'pro' },
       'plan',

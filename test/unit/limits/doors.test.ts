@@ -108,13 +108,18 @@ test('A call by name and key has the decision of the decision API, but for the t
 })
 
 test('A policy by name has the errors of its key and its plan.', async () => {
-  const { sluice } = doorsTo([{ name: 'by-ip', key: 'ip', limit: 2, window: '1h' }])
+  const { sluice } = doorsTo([
+    { name: 'by-ip', key: 'ip', limit: 2, window: '1h' },
+    { name: 'by-user', key: 'header:x-user', limit: 2, window: '1h' },
+  ])
   const call = (name: string, key: KeyValues, plan?: string) =>
     sluice.limit(name, key, { env, plan })
   await expect(call('other', 'a')).rejects.toThrow(
-    'limit: policy: expected the name of a policy, got "other"',
+    'limit: policy: expected "by-ip" or "by-user", got "other"',
   )
-  await expect(call('by-ip', 'ann')).rejects.toThrow('limit: key: expected an IP address')
+  await expect(call('by-ip', 'ann')).rejects.toThrow(
+    'limit: key: expected an IP address, or a network that shares a quota (the key of the policy by-ip is ip), got "ann"',
+  )
   await expect(call('by-ip', ['192.0.2.1', 'b'])).rejects.toThrow(
     'limit: key: expected a value for each of ip',
   )

@@ -133,7 +133,7 @@ describe('A call', () => {
 
   test.each([
     [{ key: 'ann' }, 'policy: expected the name of a policy, got nothing'],
-    [{ policy: 'other', key: 'ann' }, 'policy: expected the name of a policy, got "other"'],
+    [{ policy: 'other', key: 'ann' }, 'policy: expected "login" or "pairs", got "other"'],
     [{ policy: 'login' }, 'key: expected a text'],
     [{ policy: 'login', key: 'ann', cost: -1 }, 'cost: expected a whole number'],
     [undefined, 'policy: expected the name of a policy, got nothing'],
