@@ -1,6 +1,6 @@
 /** Runs the user's app in this process, by the clock of the stack. */
 import { inTime } from '../core/base/sleep.ts'
-import { replaceDate, runBy, type TestClock } from './clock.ts'
+import { runBy, type TestClock } from './clock.ts'
 import type { Running } from './running.ts'
 
 /** An app with the interface of a Worker, such as a Hono app. */
@@ -13,7 +13,6 @@ export interface TestApp {
 const MAX_WAIT_MS = 2_000
 
 export function startApp(app: TestApp, env: Record<string, unknown>, clock: TestClock): Running {
-  const undo = replaceDate()
   const background = new Set<Promise<unknown>>()
   const waitUntil = (promise: Promise<unknown>) => {
     const settled = promise.catch(() => {}).finally(() => background.delete(settled))
@@ -40,7 +39,6 @@ export function startApp(app: TestApp, env: Record<string, unknown>, clock: Test
     },
     async stop() {
       await inTime(Promise.all(background), MAX_WAIT_MS, () => new Error()).catch(() => {})
-      undo()
     },
   }
 }

@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 import { startBridge, startRedis } from 'sluice-upstash-bridge'
 import type { Duration } from '../core/base/duration.ts'
 import { startApp, type TestApp } from './app.ts'
-import { TestClock } from './clock.ts'
+import { replaceDate, runBy, TestClock } from './clock.ts'
 import { serveOrigin, type TestOrigin } from './origin.ts'
 import type { Running } from './running.ts'
 import { startWorker } from './worker.ts'
@@ -47,7 +47,13 @@ export interface SluiceTest extends AsyncDisposable {
    */
   fetch(url: string, init?: TestRequestInit): Promise<Response>
   /**
-   * Moves the clock of Redis' decisions and of the Worker or app forward. Timers and deadlines stay real.
+   * Runs calls of the test itself, such as those of `limits`, by the clock of this stack: `Date.now()` and `new Date()` follow it.
+   * @example
+   * const { allowed } = await sluice.run(() => quota.limit('invites', 'ann'))
+   */
+  run<Result>(work: () => Result): Result
+  /**
+   * Moves the clock of Redis' decisions, of the Worker or app and of `run` forward. Timers and deadlines stay real.
    * @throws RangeError if the duration is not a whole number of milliseconds of at least 1, or a text such as `'1h'`
    */
   advance(duration: Duration): Promise<void>
@@ -97,6 +103,8 @@ async function start(
   stop: () => Promise<void>,
 ): Promise<SluiceTest> {
   const clock = new TestClock()
+  const undo = replaceDate()
+  stops.push(async () => undo())
   const env: Record<string, string> = {}
   const redis = project?.countsInObjects() ? undefined : await startDatabase()
   const running = await startRunning()
@@ -131,6 +139,7 @@ async function start(
     env,
     logs: running?.logs ?? [],
     now: () => clock.now(),
+    run: (work) => runBy(clock, work),
     async fetch(url, { ip = '203.0.113.7', cf, ...init } = {}) {
       if (!running) throw new TypeError('fetch: startSluice needs the option worker or app')
       const expected = "an IPv4 or IPv6 address such as '203.0.113.7'"

@@ -95,6 +95,7 @@ test('Each example passes the type check against the published types.', async ()
 
 test.each([
   ['testing', 'testing.test.ts'],
+  ['test-call', 'call.test.ts'],
   ['verify-webhook', 'verify-webhook.ts'],
   ['client', 'api-client.ts'],
 ])('The example %s equals examples/%s, with the names of another project.', (name, file) => {
@@ -102,6 +103,7 @@ test.each([
     .replace(/^\/\*\*.*\n/, '')
     .replace(/'\.\.\/src\/index\.ts'.*/, "'sluice'")
     .replace(/'\.\.\/src\/testing\/start\.ts'.*/, "'sluice/testing'")
+    .replace(/'\.\.\/src\/limits\/limits\.ts'.*/, "'sluice/limits'")
     .replace('examples/middleware.ts', 'src/index.ts')
   const shown = pages.flatMap(blocksOf).filter((block) => block.name === name)
   expect(shown.map(({ code }) => code)).toEqual([published])

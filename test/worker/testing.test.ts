@@ -2,6 +2,7 @@
 import { Hono } from 'hono'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { rateLimiter } from '../../src/index.ts'
+import { limits } from '../../src/limits/limits.ts'
 import { type SluiceTest, type StartSluiceOptions, startSluice } from '../../src/testing/start.ts'
 import app from './testing-app.ts'
 
@@ -234,6 +235,25 @@ test('An app for Node.js gets the address of the client as that of its socket.',
     statuses.push((await sluice.fetch('/', { ip })).status)
   }
   expect(statuses).toEqual([200, 429, 200])
+})
+
+test('A call of the test itself follows the clock, with what its process remembers and with calendar periods.', async () => {
+  await using sluice = await startSluice()
+  const quota = limits(
+    {
+      invites: { limit: 2, window: '1d' },
+      reports: { algorithm: 'fixed-window', limit: 1, window: 'month' },
+    },
+    { env: sluice.env },
+  )
+  for (const [name, limit] of [['invites', 2] as const, ['reports', 1] as const]) {
+    const admits = () => sluice.run(async () => (await quota.limit(name, 'ann')).allowed)
+    for (let call = 1; call <= limit; call++) expect(await admits()).toBe(true)
+    for (let call = 1; call <= 3; call++) expect(await admits()).toBe(false)
+    await sluice.advance('40d')
+    expect(await admits()).toBe(true)
+  }
+  expect(sluice.run(() => Date.now()) - Date.now()).toBeGreaterThan(79 * DAY_MS)
 })
 
 test('Without a Worker and an app, only Redis and the bridge run.', async () => {
