@@ -126,7 +126,7 @@ export function createClient(options: ClientOptions): ApiClient {
   }
 
   function byName(name: 'limit' | 'peek', given: unknown[]) {
-    const [all, { plan, ...rest }] = formOf<string, CallOptions>(name, given)
+    const [all, { plan, ...rest }] = formOf<string, CallOptions>(name, given, OVER_HTTP)
     const limits = all.map(([policy, key]) => [policy, sendable(name, policy, key)] as const)
     const [[policy, key] = []] = limits
     const about = Array.isArray(given[0]) ? { limits } : { policy, key }
@@ -171,6 +171,9 @@ function sendable(call: string, policy: unknown, key: KeyValues): KeyValues {
   if (typeof policy === 'string') return cut(key)
   throw mistake(call, 'policy', 'the name of a policy', policy)
 }
+
+/** The options of calls that only this carrier has. */
+const OVER_HTTP = ['waitMs', 'idempotencyKey']
 
 const pathOf = (policy: string) => `policies/${encodeURIComponent(policy)}`
 const keysOf = (policy: string) => `${pathOf(policy)}/keys`

@@ -20,28 +20,34 @@ export const noneOf = (path: string, names: string[], name: unknown): ConfigProb
 export function formOf<Name, Options>(
   call: string,
   [one, second, third]: unknown[],
+  more?: readonly string[],
 ): [readonly (readonly [Name, KeyValues])[], Partial<Options>] {
-  if (!Array.isArray(one)) return [[[one, second]] as never, optionsOf(call, third)]
+  if (!Array.isArray(one)) return [[[one, second]] as never, optionsOf(call, third, more)]
   one.forEach((entry, index) => {
     if (!Array.isArray(entry)) throw mistake(call, `limits[${index}]`, '[name, key]', entry)
   })
-  return [one, optionsOf(call, second)]
+  return [one, optionsOf(call, second, more)]
 }
 
 /** What the options of calls may have, whoever carries them: a call moves from one carrier to another as it is. */
-const OPTIONS = [
-  ...['cost', 'plan', 'signal', 'env', 'waitUntil'],
-  ...['waitMs', 'idempotencyKey', 'decidedAt', 'slot'],
-]
+const OPTIONS = ['cost', 'plan', 'signal', 'env', 'waitUntil', 'decidedAt', 'slot']
 
-/** Callers without types may send anything, such as the units alone. What is unknown would charge something else. */
-export function optionsOf<Options extends object>(call: string, given: unknown): Options {
+/**
+ * Callers without types may send anything, such as the units alone. What is unknown would charge something else.
+ * @param more the options that this carrier has besides. Defaults to none
+ */
+export function optionsOf<Options extends object>(
+  call: string,
+  given: unknown,
+  more: readonly string[] = [],
+): Options {
   const options = (given ?? {}) as Options
   const expected = 'an object such as { cost: 3 }'
   if (typeof options !== 'object') throw mistake(call, 'options', expected, given)
+  const known = [...OPTIONS, ...more]
   for (const name of Object.keys(options))
-    if (!OPTIONS.includes(name))
-      throw wrong(call, { path: 'options', expected: `some of ${OPTIONS.join(', ')}`, got: name })
+    if (!known.includes(name))
+      throw wrong(call, { path: 'options', expected: `some of ${known.join(', ')}`, got: name })
   return options
 }
 

@@ -216,7 +216,12 @@ describe('A mistake is a TypeError that tells what to write:', () => {
     [
       'an option of another library',
       () => any().limit([['api', 'ann']], { rate: 3 }),
-      'limit: options: expected some of cost, plan, signal, env, waitUntil, waitMs, idempotencyKey, decidedAt, slot, got rate',
+      'limit: options: expected some of cost, plan, signal, env, waitUntil, decidedAt, slot, got rate',
+    ],
+    [
+      'an option that only calls over HTTP have',
+      () => any().limit('api', 'ann', { idempotencyKey: 'order-1' }),
+      'limit: options: expected some of cost, plan, signal, env, waitUntil, decidedAt, slot, got idempotencyKey',
     ],
     [
       'units in place of the options of a refund',
