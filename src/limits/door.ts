@@ -78,11 +78,11 @@ export interface Limits<Name = string, Options = LimitOptions> {
    * @throws {TypeError} if a name, a key or the cost is invalid
    * @throws {ConfigError} if the environment names no database
    */
-  limit(name: Name, key: KeyValues, options?: Options): Promise<LimitDecision>
   limit(limits: readonly LimitKey<Name>[], options?: Options): Promise<LimitDecision>
+  limit(name: Name, key: KeyValues, options?: Options): Promise<LimitDecision>
   /** Decides without a charge. Fails as `limit` does. */
-  peek(name: Name, key: KeyValues, options?: Options): Promise<LimitDecision>
   peek(limits: readonly LimitKey<Name>[], options?: Options): Promise<LimitDecision>
+  peek(name: Name, key: KeyValues, options?: Options): Promise<LimitDecision>
   /** Makes the whole quota of a key available. Rejects with a `StoreError` if the store does not answer. */
   reset(name: Name, key: KeyValues, options?: LimitRuntime): Promise<LimitStatus>
   /** Returns units of an earlier charge, as `settle` of a decision does. Rejects with a `StoreError` if the store does not answer. */
