@@ -28,13 +28,16 @@ function createWait(waitMs: number, clock: () => number) {
   let timer: ReturnType<typeof setTimeout> | undefined
   let end = () => {}
 
+  /** Node warns about a negative delay: a busy isolate is late. */
+  const dueIn = (ms: number) => setTimeout(due, Math.max(0, ms))
+
   function due() {
     const ripe = task
     task = undefined
     ripe?.()
     const lateMs = clock() - startedAt - dueMs
     if (dueMs < waitMs) {
-      timer = setTimeout(due, waitMs - dueMs - Math.max(0, lateMs))
+      timer = dueIn(waitMs - dueMs - Math.max(0, lateMs))
       dueMs = waitMs
     } else if (isLate(lateMs)) timer = setTimeout(end, Math.min(lateMs, waitMs))
     else end()
@@ -47,7 +50,7 @@ function createWait(waitMs: number, clock: () => number) {
       dueMs = Math.min(waitMs, elapsedMs + ms)
       if (timer === undefined) return
       clearTimeout(timer)
-      timer = setTimeout(due, dueMs - elapsedMs)
+      timer = dueIn(dueMs - elapsedMs)
     },
 
     /** Settles as the call does, or as `atDeadline` says if the call has no result in time. */
@@ -63,7 +66,7 @@ function createWait(waitMs: number, clock: () => number) {
           resolve(result)
         }
         end = () => settle(atDeadline())
-        timer = setTimeout(due, dueMs)
+        timer = dueIn(dueMs)
         deciding.then(settle, (error) => settle(atError(error)))
       }),
   }
