@@ -12,11 +12,12 @@ type Row = [
 ]
 
 export const policyDurations: PolicyRule = (policy, at, facts) => {
-  const { window, deadline, penalty, lease } = writtenOf(policy, facts)
+  const { window, wait, deadline, penalty, lease } = writtenOf(policy, facts)
   const { within, ban, max } = Object(penalty)
   const title = `"${policy.name}"`
   return unlikely([
     [`${at}.window`, `${title} has a window of`, window, isShort(1_000)],
+    [`${at}.wait`, `${title} lets a request wait for`, wait, isSecondsOfWait],
     [`${at}.penalty.within`, `${title} counts refusals within`, within],
     [`${at}.penalty.ban`, `${title} bans for`, ban],
     [`${at}.penalty.max`, `${title} bans for at most`, max],
@@ -48,6 +49,9 @@ const isSeconds = (written: Written) =>
   typeof written === 'number' &&
   written % 60 === 0 &&
   (written % 1_000 !== 0 || written === THIRTY_DAYS_S)
+
+/** The longest wait is 60 s, so that a small number is one of seconds. */
+const isSecondsOfWait = (written: Written) => typeof written === 'number' && written <= 60
 
 const isShort = (leastMs: number) => (written: Written) =>
   isSeconds(written) || (parseDuration(written) ?? leastMs) < leastMs // a calendar window is long enough

@@ -1,4 +1,5 @@
 /** Quotas that do not work, and quotas that are expensive. */
+import { turns } from '../../../src/features/turns/index.ts'
 import { casesOf, one, priced, testFindings, testMessages } from '../../support/lint.ts'
 
 testFindings({
@@ -88,6 +89,17 @@ testFindings({
     'unlikely-duration policies[0].deadline',
     one({ deadline: 1 }),
     one({ deadline: 100 }),
+  ],
+  ...casesOf([2, 60], (wait) => [
+    `A wait of ${wait} is probably in seconds.`,
+    'unlikely-duration policies[0].wait',
+    one({ wait }, { use: [turns()] }),
+    one({ wait: `${wait}ms` }, { use: [turns()] }),
+  ]),
+  'A wait is too long for a number of seconds.': [
+    'unlikely-duration policies[0].wait',
+    one({ wait: 1 }, { use: [turns()] }),
+    one({ wait: 300 }, { use: [turns()] }),
   ],
   'The deadline of the configuration is too long.': [
     'unlikely-duration deadline',
