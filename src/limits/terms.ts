@@ -64,7 +64,8 @@ const limit = v.pipe(
 /** What only a request needs. */
 const WITHOUT_REQUEST = {
   ...{ key: [{ source: 'global' }], onMissingKey: 'share', match: {}, reserve: [], accept: [] },
-  usesBody: false,
+  ...{ plan: undefined, limits: undefined, countOnly: undefined, distinct: undefined },
+  ...{ refusal: undefined, usesBody: false },
 } as unknown as Policy
 
 const limitsFields = () => ({
@@ -136,15 +137,18 @@ export function parseLimits(
   } as unknown as Config
 }
 
-/** A problem with its path in the terms. A field that limits do not have probably reads a request. */
+/** A problem with its path in the terms. The list of fields has none for the name. */
 function atTerms(problem: ConfigProblem, names: string[], prefix: string): ConfigProblem {
   const [, index, field = ''] = /^policies\[(\d+)\]\.(.*)/.exec(problem.path) ?? []
   // The list of policies is made of the terms.
   if (index === undefined)
     return { ...problem, expected: problem.expected.replace(' policies,', prefix && ' limits,') }
-  const own = { ...problem, path: `${prefix}${names[Number(index)]}.${field}` }
-  const known = Object.keys(namedFields())
-  if (known.includes(/^\w*/.exec(field)![0])) return own
-  const hint = `limits() decides without a request. Its terms are ${known.slice(1).join(', ')}`
-  return { ...own, expected: 'nothing', hint }
+  const path = `${prefix}${names[Number(index)]}.${field}`
+  const expected = problem.expected.replace('fields name,', 'fields')
+  if (!Object.hasOwn(WITHOUT_REQUEST, field)) return { ...problem, path, expected }
+  const hint = expected.replace(
+    'one of the fields',
+    'limits() decides without a request. Its terms are',
+  )
+  return { ...problem, path, expected: 'nothing', hint }
 }

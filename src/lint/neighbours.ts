@@ -61,11 +61,21 @@ const inConfig = hints({
 const hintIn = (names: Record<string, string>, name: string) =>
   Object.hasOwn(names, name) ? `${names[name]}.` : ''
 
-/** The hint for an unknown field that another rate limiter has, by its path as written in code. Empty without one. */
-export function neighbourField(path: string): string {
-  const [, inList, name] = /^(policies(?:\[\d+\])?\.)?([A-Za-z_]+)$/.exec(path) ?? []
+/** Fields in hints that limits by name and key do not have. */
+const OF_REQUEST = /\b(key|match|countOnly|allow|deny|refusal|headers|clientAddress|policies:)/
+
+/**
+ * The hint for an unknown field that another rate limiter has, by its path as written in code. Empty without one.
+ * @param isOfLimits true in a configuration of limits
+ */
+export function neighbourField(path: string, isOfLimits = false): string {
+  const [, inList, name] = /^(policies(?:\[\d+\])?\.|limits\..+\.)?([A-Za-z_]+)$/.exec(path) ?? []
   if (name === undefined) return ''
-  return hintIn(inList ? inPolicy : inConfig, name) || hintIn(inConfig, inList ? name : '')
+  const hint = hintIn(inList ? inPolicy : inConfig, name) || hintIn(inConfig, inList ? name : '')
+  if (!isOfLimits) return hint
+  return OF_REQUEST.test(hint)
+    ? "limits() decides by a name and a key, without a request: limits: { invites: { limit: 20, window: '1d' } }."
+    : hint.replace('policies', 'limits')
 }
 
 /** The algorithms as others name them, in small letters alone. */

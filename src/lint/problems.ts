@@ -34,7 +34,8 @@ function hintOf({ path, expected, got }: ConfigProblem): string {
     return `Write use: [${feature}] beside policies, with import { ${path} } from 'sluice/features'.`
   const text = textOf(got)
   const ofNeighbour =
-    (isUnknownField(expected) && neighbourField(path)) ||
+    (isUnknownField(expected) &&
+      neighbourField(path, /^one of the fields limits?,/.test(expected))) ||
     (/^headers\b/.test(path) && headerSetHint(text ?? '')) ||
     (/\.algorithm$/.test(path) && algorithmHint(text ?? ''))
   if (ofNeighbour) return ofNeighbour

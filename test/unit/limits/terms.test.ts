@@ -80,6 +80,12 @@ describe('A problem has its path in the terms:', () => {
       'api.key: expected nothing, got "ip". limits() decides without a request. Its terms are limit,',
     ],
     [
+      'of an unknown field',
+      { api: { limit: 1, window, limt: 5 } },
+      {},
+      /^api\.limt: expected one of the fields limit, algorithm, [^.]*, got 5$/,
+    ],
+    [
       'of a part of a field',
       { api: { limit: 1, window, penalty: { after: 2, within: '1m' } } },
       {},
