@@ -9,7 +9,7 @@ import type { Config, Policy } from '../core/config/parse.ts'
 import { checked } from '../core/config/schema/checked.ts'
 import { checkCounting } from '../core/config/schema/config-checks.ts'
 import { settingFields } from '../core/config/schema/settings.ts'
-import { name, object, oneOf, units, whole } from '../core/config/schema/shapes.ts'
+import { accept, name, object, oneOf, units, whole } from '../core/config/schema/shapes.ts'
 import { checkCalendar, checkQuota, normalTerms, termFields } from '../core/config/schema/terms.ts'
 
 const { limits: _, ...ownersOfTerms } = owners
@@ -19,6 +19,7 @@ const namedFields = () => ({
   limit: units,
   ...termFields(),
   cost: v.optional(whole(0), 1),
+  accept,
   ...opaque<Omit<OwnedFields, 'limits'>>(v.optional(v.unknown()), ownersOfTerms),
 })
 
@@ -40,6 +41,7 @@ export interface LimitTerms
     | 'deadline'
     | 'onStoreError'
     | 'localShare'
+    | 'accept'
   > {
   /** Units of a call without `cost`: a whole number. Defaults to 1. */
   cost?: number
@@ -63,7 +65,7 @@ const limit = v.pipe(
 
 /** What only a request needs. */
 const WITHOUT_REQUEST = {
-  ...{ key: [{ source: 'global' }], onMissingKey: 'share', match: {}, reserve: [], accept: [] },
+  ...{ key: [{ source: 'global' }], onMissingKey: 'share', match: {}, reserve: [] },
   ...{ plan: undefined, limits: undefined, countOnly: undefined, distinct: undefined },
   ...{ refusal: undefined, usesBody: false },
 } as unknown as Policy
