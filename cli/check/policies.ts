@@ -1,7 +1,7 @@
 import { ConfigError } from '../../src/core/base/errors.ts'
 import type { Finding } from '../../src/core/config/findings.ts'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
-import { lintApp, lintWorker, problemsOf } from '../../src/lint/lint.ts'
+import { lintApp, lintLimits, lintWorker, problemsOf } from '../../src/lint/lint.ts'
 import { paint } from '../paint.ts'
 import type { LoadedHost } from '../project/hosts.ts'
 import { placed } from '../project/load-config.ts'
@@ -26,8 +26,7 @@ export async function findingsOf(
     const config = await host.load()
     if (host.isGateway) return lintWorker(config, vars, host.parse)
     if (host.hasRequests) return lintApp(config, host.parse)
-    host.parse(config)
-    return []
+    return lintLimits(config, host.parse)
   } catch (error) {
     if (error instanceof ConfigError) return problemsOf(error)
     throw new Error(placed(file, error as Error))

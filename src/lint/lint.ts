@@ -1,7 +1,7 @@
 import { ConfigError, show } from '../core/base/errors.ts'
 import { type Finding, type FindingCode, findingCodes } from '../core/config/findings.ts'
 import type { ConfigOptions } from '../core/config/options.ts'
-import { type Config, parseConfig } from '../core/config/parse.ts'
+import { type Config, type Policy, parseConfig } from '../core/config/parse.ts'
 import { defaultFields } from '../features/defaults.ts'
 import { bodyWithoutOrigin, neverABody, smallChunk, unreadableBody } from './bodies.ts'
 import { botConditions, botConditionsInList } from './bots.ts'
@@ -104,6 +104,30 @@ export const lintWorker = (
 /** The findings of `lint` in the configuration of an app, which its host parses. @internal */
 export const lintApp = (options: unknown, parse: Parse): Finding[] =>
   findingsOf(options, parse, true)
+
+/** The findings of limits by name and key: those of policies with the same terms. @internal */
+export function lintLimits(options: unknown, parse: Parse): Finding[] {
+  const { limits } = options as { limits: Record<string, object> }
+  const named = Object.entries(limits)
+  const policies = named.map(([name, terms]) => ({ ...terms, name }))
+  const parsePolicies: Parse = () => {
+    const config = parse(options)
+    return { ...config, policies: config.policies.map(ofCalls) }
+  }
+  return findingsOf({ ...(options as object), policies }, parsePolicies, true).map((finding) => ({
+    ...finding,
+    path: finding.path.replace(/^policies\b(?:\[(\d+)\])?/, (_, index) =>
+      index ? `limits.${named[index]![0]}` : 'limits',
+    ),
+  }))
+}
+
+/** A limit for the rules: each call brings its key, and may bring its cost. */
+const ofCalls = (limit: Policy): Policy => ({
+  ...limit,
+  key: [{ source: 'function', read: () => limit.name }],
+  cost: { ...limit.cost, header: 'cost' },
+})
 
 type Parse = (options: unknown) => Config
 

@@ -77,11 +77,18 @@ export const neverCharges: PolicyRule = (policy, at, facts) => {
   }
 }
 
-export const noPolicies: ConfigRule = ({ config }) =>
-  config.policies.length + config.deny.length > 0 || config.live
-    ? []
-    : {
-        path: 'policies',
-        message: 'The configuration has no policy and no entry in deny, so it limits nothing.',
-        hint: "Add a policy, such as { name: 'per-ip', limit: 100, window: '1m' }.",
-      }
+export const noPolicies: ConfigRule = ({ config, written }) => {
+  if (config.policies.length + config.deny.length > 0 || config.live) return []
+  const [missing, example] =
+    'limits' in written
+      ? ['limit', "limit, such as invites: { limit: 20, window: '1d' }"]
+      : [
+          'policy and no entry in deny',
+          "policy, such as { name: 'per-ip', limit: 100, window: '1m' }",
+        ]
+  return {
+    path: 'policies',
+    message: `The configuration has no ${missing}, so it limits nothing.`,
+    hint: `Add a ${example}.`,
+  }
+}

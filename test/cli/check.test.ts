@@ -56,6 +56,29 @@ ${file}:6:9  unlikely-duration  policies[0].window: "login" has a window of 60 m
     })
   })
 
+  test('The findings and the problems of limits have the paths and the places of limits.', async () => {
+    const own = (terms: string) => write('limits', `export default {\n  limits: {\n${terms}  },\n}`)
+    const file = await own(
+      "    a: { limit: 5, window: 60 },\n    b: { limit: 5, window: '1m', cost: 20 },\n",
+    )
+    const found = await check('--config', file)
+    expect(found.code).toBe(1)
+    expect(found.stdout).toMatch(
+      /:3:20 {2}unlikely-duration {2}limits\.a\.window: "a" has a window of 60 ms\..*:4:34 {2}cost-never-fits {2}limits\.b\.cost: /s,
+    )
+    expect((await check('--config', await own(''))).stdout).toMatch(
+      /:2:3 {2}no-policies {2}limits: The configuration has no limit/,
+    )
+    expect(
+      (await check('--config', await own("    a: { limt: 5, window: '1m' },\n"))).stdout,
+    ).toMatch(/:3:10 {2}invalid {2}limits\.a\.limt: unknown field\n {2}Did you mean limit\?/)
+    expect(
+      await check('--config', await own("    a: { limit: 5, window: '1m' },\n")),
+    ).toMatchObject({
+      code: 0,
+    })
+  })
+
   test('The check prints a hint for each problem, and reports at the end that the configuration does not load.', async () => {
     const file = await write(
       'problems',

@@ -11,6 +11,8 @@ const idle = lint('idle')
 const sizes = lint('sizes')
 const trust = lint('trust')
 const neighbours = lint('neighbours')
+const durations = lint('durations')
+const lintItself = lint('lint')
 const most = mutantsOf('cli/replay/expect/most.ts', 'test/cli/replay')
 const gap = mutantsOf('cli/replay/suggest/distribution.ts', 'test/cli/replay')
 
@@ -96,6 +98,20 @@ export const lintMutants: Mutant[] = [
   idle('windows open at the same time', 'covers(policy.match, other.match))', 'true)', 'idle'),
   idle('a cost does not matter', 'price <= 1 &&', '', 'idle'),
   neighbours('a unit in words is minutes', ': name[0]', ": 'm'", 'invalid'),
+  neighbours(
+    'a limit is told of requests',
+    'if (!isOfLimits) return hint',
+    'return hint',
+    'limits',
+  ),
+  durations('a minute is no wait in seconds', 'written <= 60', 'written < 60', 'quota'),
+  lintItself(
+    'all calls of limits have one key',
+    "  key: [{ source: 'function', read: () => limit.name }],\n",
+    '',
+    'limits',
+  ),
+  lintItself('no call of a limit brings a cost', ", header: 'cost' }", ' }', 'limits'),
   most(
     'an interval includes its end',
     'one > time - this.#inMs',
