@@ -172,7 +172,7 @@ const askFields = {
   /** `take` charges the cost, `peek` charges nothing. Defaults to `take`. */
   mode: optional(oneOf('take', 'peek')),
   /** The longest time for which the call may wait for its turn, ms, at most `wait` of the policies. Defaults to 500. */
-  waitMs: optional(whole(0, 60_000, 'of milliseconds')),
+  waitMs: optional(whole(0, 60_000, 'of milliseconds from 0 to 60000')),
 }
 interface AskOptions extends Fields<typeof askFields> {}
 

@@ -107,6 +107,11 @@ describe('an invalid body', () => {
     ],
     ['no limits', { limits: [] }, ['limits: 1 to 100 limits, got []']],
     [
+      'a wait of more than a minute',
+      { policy: 'a', key: 'x', waitMs: 60_001 },
+      ['waitMs: a whole number of milliseconds from 0 to 60000, got 60001'],
+    ],
+    [
       'a key and a plan in addition to a request',
       { request: { url: 'http://a' }, key: 'x', plan: 'pro' },
       [
