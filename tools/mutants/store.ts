@@ -562,10 +562,11 @@ export const storeMutants: Mutant[] = [
   deadline('a task runs twice', 'task = undefined', '', 'deadline'),
   deadline(
     'a task that is set while the caller waits is late',
-    'timer = setTimeout(due, dueMs - elapsedMs)',
-    'timer = setTimeout(due, dueMs)',
+    'timer = dueIn(dueMs - elapsedMs)',
+    'timer = dueIn(dueMs)',
     'deadline',
   ),
+  deadline('a late timer has a negative delay', 'Math.max(0, ms)', 'ms', 'deadline'),
   deadline('a task that is set after the deadline runs', 'timer = undefined', '', 'deadline'),
   deadline(
     'the task of a call that has ended runs',

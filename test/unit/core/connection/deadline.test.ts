@@ -133,6 +133,27 @@ describe('a store with a deadline', () => {
     expect(failed).toHaveBeenCalledOnce()
   })
 
+  test.each([
+    ['whose task', 20, 0],
+    ['whose layer', 20, 30],
+  ])(
+    'A call %s ends after its deadline starts no timer with a negative delay.',
+    async (_, taskMs, layerMs) => {
+      const started = vi.spyOn(globalThis, 'setTimeout')
+      const busy = () => vi.setSystemTime(Date.now() + 1_000) // the isolate is busy
+      const store = storeBy(async (_, options) => {
+        if (layerMs > 0) await new Promise((resolve) => setTimeout(resolve, layerMs))
+        if (layerMs > 0) busy()
+        options.deadline!.at(taskMs, busy)
+        return new Promise(() => {})
+      })
+      const failing = errorOf(withDeadline(store).decide([], { deadlineMs: 150 }))
+      await vi.advanceTimersByTimeAsync(3_000)
+      expect(await failing).toMatchObject({ code: 'timeout' })
+      expect(Math.min(...started.mock.calls.map(([, ms]) => ms!))).toBeGreaterThanOrEqual(0)
+    },
+  )
+
   test('The isolate stays alive until the late reply arrives.', async () => {
     const work: Promise<unknown>[] = []
     const failing = errorOf(
