@@ -31,7 +31,7 @@ export const entryLimits: SizeLimit[] = [
     name: 'rateLimiter of sluice/built, one policy',
     file: 'built.js',
     exports: 'rateLimiter, built, denialCache, local',
-    maxKiB: 34.9,
+    maxKiB: 35.1,
   },
   {
     name: 'rateLimiter of sluice/built, nothing is counted locally',
