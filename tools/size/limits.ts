@@ -43,7 +43,7 @@ export const entryLimits: SizeLimit[] = [
     name: 'createGateway of sluice/built',
     file: 'built.js',
     exports: 'createGateway, built, denialCache, local',
-    maxKiB: 46.6,
+    maxKiB: 46.8,
   },
   {
     name: 'createWorker of sluice/built',
@@ -88,5 +88,5 @@ export const entryLimits: SizeLimit[] = [
   { name: 'sluice/durable-objects', file: 'durable-objects.js', maxKiB: 14.2 },
   { name: 'sluice/lint', file: 'lint.js', maxKiB: 38 },
   { name: 'sluice/testing', file: 'testing.js', node: true, maxKiB: 24 },
-  { name: 'npx sluice', file: 'cli.js', node: true, maxKiB: 227 },
+  { name: 'npx sluice', file: 'cli.js', node: true, maxKiB: 228 },
 ]
