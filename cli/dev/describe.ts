@@ -83,7 +83,11 @@ export function describe(options: ConfigOptions, judged = ''): Description {
 }
 
 /** Limits by name and key, for which no request is known. */
-export const describeLimits = ({ policies, use, store }: Config, judged: string): Description => ({
+export const describeLimits = (
+  { policies, use, store }: Config,
+  judged: string,
+  findings: Finding[],
+): Description => ({
   ...NO_CONFIGURATION,
   policies: policies.map(({ name, limit, windowMs, algorithm }) => [
     name,
@@ -95,6 +99,7 @@ export const describeLimits = ({ policies, use, store }: Config, judged: string)
   hasDatabase: store?.own === undefined,
   variables: use.flatMap(({ variables = [] }) => variables),
   judged,
+  findings,
 })
 
 /** What Cloudflare reports of a client, and its address. */

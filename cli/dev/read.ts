@@ -2,11 +2,11 @@
 import { join, relative } from 'node:path'
 import { ConfigError } from '../../src/core/base/errors.ts'
 import type { ConfigOptions } from '../../src/core/config/options.ts'
-import { problemsOf } from '../../src/lint/lint.ts'
+import { lintLimits, problemsOf } from '../../src/lint/lint.ts'
 import { writeBuilt } from '../build.ts'
 import { objectProblems } from '../check/objects.ts'
 import { hostOf } from '../project/hosts.ts'
-import { CONFIG_FILE } from '../project/load-config.ts'
+import { CONFIG_FILE, isPlaced } from '../project/load-config.ts'
 import { placeOf } from '../project/place.ts'
 import { wranglerFile } from '../project/wrangler-config.ts'
 import { type Description, describe, describeLimits } from './describe.ts'
@@ -42,7 +42,7 @@ async function read(
   if (writes) await writeBuilt(file, host)
   const description = host.hasRequests
     ? describe(options, host.sentence)
-    : describeLimits(config, host.sentence)
+    : describeLimits(config, host.sentence, lintLimits(options, host.parse))
   const problems = project ? await objectProblems(config, wranglerFile(project)) : []
   return problems.length > 0 ? { problem: problems.join('\n').trim() } : { description }
 }
@@ -50,7 +50,8 @@ async function read(
 /** Describes an error in one line. */
 function problemOf(error: Error, project: string, check: string): string {
   if (!(error instanceof ConfigError)) {
-    return `${thrownAt(error, project)}${error.message.split('\n')[0]}`
+    const [line] = error.message.split('\n')
+    return isPlaced(line!) ? line! : `${thrownAt(error, project)}${line}`
   }
   const [{ path, message, hint }, ...more] = problemsOf(error) as [ReturnType<typeof problemsOf>[0]]
   const others = more.length > 0 ? ` (and ${more.length} more; ${check} lists all)` : ''

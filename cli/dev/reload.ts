@@ -129,7 +129,9 @@ export async function startReloading(options: Reloading): Promise<ReloadingWorke
     await loadAll().then(
       (description) => {
         if (problem !== undefined || logged !== running!.made) {
-          log(`Reloaded: ${configured ? summary(description) : 'the Worker'}.`)
+          const { length } = description.findings
+          const found = length > 0 ? ` The linter finds ${length}: ${program.check}` : ''
+          log(`Reloaded: ${configured ? summary(description) : 'the Worker'}.${found}`)
         }
         problem = undefined
         logged = running!.made

@@ -9,10 +9,13 @@ import { esbuildOf, installWrangler, runEsbuild } from './tools.ts'
 
 export const CONFIG_FILE = 'sluice.config.ts'
 
+/** True if a message begins with its place, as those of esbuild do. */
+export const isPlaced = (message: string) => /^\S.*:\d+:\d+: /.test(message)
+
 /** The message of an error of a configuration, with its places in the file as far as they are known. */
 export function placed(file: string, error: Error): string {
   if (!(error instanceof ConfigError))
-    return /^\S.*:\d+:\d+: /.test(error.message) ? error.message : `${file}: ${error.message}`
+    return isPlaced(error.message) ? error.message : `${file}: ${error.message}`
   const lines = error.problems.map(
     (problem) => `${placeOf(file, problem.path)}: ${problem.path}: ${messageOf(problem)}`,
   )

@@ -136,6 +136,11 @@ describe('npx sluice dev without settings', () => {
     // The built module does not exist yet.
     await output(() => project.write('app/worker.ts', BUILT), /^Reloaded: /m)
     expect(await statuses('192.0.2.5', 4)).toEqual([200, 200, 200, 429])
+    await output(save('export defaul {'), /^Not reloaded: sluice\.config\.ts:1:\d+: /m)
+    await output(
+      save(config(3).replace("'1h'", '60')),
+      /^Reloaded: 1 policy \(per-ip\)\. The linter finds 1: npx sluice check$/m,
+    )
     await output(save(config(2)), /^Reloaded: /m)
     expect(await statuses('192.0.2.6', 3)).toEqual([200, 200, 429])
     await output(save(config(0)), /^Not reloaded: sluice\.config\.ts:8:32: policies\[0\]\.limit: /m)
