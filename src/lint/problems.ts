@@ -50,6 +50,10 @@ function hintOf({ path, expected, got }: ConfigProblem): string {
       : "Write import { redis } from 'sluice/redis', and store: redis(client) beside policies."
   }
   if (/\.path(\[\d+\])?$/.test(path)) return pathHint(got, text)
+  if (/\.match$/.test(path) && text?.startsWith('/')) return `Write match: { path: '${text}' }.`
+  const [, list] = /^(allow|deny)(?:\[\d+\])?$/.exec(path) ?? []
+  if (list && text && /[.:]/.test(text))
+    return `Write ${list}: [{ name: 'office', ip: '${text}' }].`
   if (/\.(key|plan)(\.key)?(\[\d+\])?$/.test(path)) return keyHint(expected, text)
   if (expected.startsWith('the name of a variable')) {
     const name = path === 'jwt.secret' ? 'JWT_SECRET' : 'API_KEYS'

@@ -80,6 +80,17 @@ test.each<[object, string, string | RegExp]>([
     'policies[0].match.path',
     "Write path: '/' and host: 'example.com': a path has no scheme and no host.",
   ],
+  [one({ match: '/login' } as never), 'policies[0].match', "Write match: { path: '/login' }."],
+  [
+    one({}, { allow: '10.0.0.0/8' } as never),
+    'allow',
+    "Write allow: [{ name: 'office', ip: '10.0.0.0/8' }].",
+  ],
+  [
+    one({}, { deny: ['2001:db8::1'] } as never),
+    'deny[0]',
+    "Write deny: [{ name: 'office', ip: '2001:db8::1' }].",
+  ],
   [one({ max: 5 } as never), 'policies[0].max', 'Write limit: the units in a window.'],
   [one({ windowMs: 5 } as never), 'policies[0].windowMs', /^Write window: '1m'/],
   [one({ duration: 5 } as never), 'policies[0].duration', /milliseconds, and not in seconds/],
