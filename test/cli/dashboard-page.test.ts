@@ -380,12 +380,12 @@ describe('the actions of the page', () => {
 
   test('Refusals that come while the page is open have their time.', async () => {
     const { page } = await open()
-    expect((await rowsOf(page, '#offenders'))[0]![3]).toBe('earlier')
+    expect((await rowsOf(page, '#offenders'))[0]![3]).toBe('before this page')
     stats = statsAt(Date.now())
     stats.total.from -= 1 // another isolate has other counts
     stats.total.offenders[0]!.refusals = 500
     await waitUntil(page, `document.querySelector('#offenders').textContent.includes('500')`)
-    expect((await rowsOf(page, '#offenders'))[0]![3]).toBe('earlier')
+    expect((await rowsOf(page, '#offenders'))[0]![3]).toBe('before this page')
     const { from } = stats.total
     stats = statsAt(Date.now())
     stats.total.from = from

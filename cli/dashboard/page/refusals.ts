@@ -58,7 +58,7 @@ function showOffenders({ now, total }: Stats, policies: ListedPolicy[]) {
         error > 0
           ? `${numberText(refusals - error)} to ${numberText(refusals)}`
           : numberText(refusals),
-        at === undefined ? 'earlier' : `${ageText(now - at)} ago`,
+        at === undefined ? 'before this page' : `${ageText(now - at)} ago`,
       ]
     },
     share: ({ refusals }) => refusals / most,
