@@ -100,10 +100,8 @@ describe('GET /_sluice/v1/stats and /metrics', () => {
     }
   })
 
-  test.each([
-    ['the configuration has no observe', createGateway({ policies: [...policies] }), env],
-    ['no operate token is set', gatewayWith(), { ...env, SLUICE_OPERATE_TOKEN: '' }],
-  ])('Both paths are a 404 if %s, like an unknown path.', async (_, app, variables) => {
+  test('Both paths are a 404 if no operate token is set, like an unknown path.', async () => {
+    const [app, variables] = [gatewayWith(), { ...env, SLUICE_OPERATE_TOKEN: '' }]
     const unknown = await ask(app, '/nothing', { variables })
     expect(unknown.status).toBe(404)
     const detail = await unknown.text()
@@ -112,6 +110,19 @@ describe('GET /_sluice/v1/stats and /metrics', () => {
         const answer = await ask(app, path, { token, variables })
         expect([answer.status, await answer.text()]).toEqual([404, detail])
       }
+    }
+  })
+
+  test('If the configuration has no observe, operators are told so by a 404, and others have no access.', async () => {
+    const app = createGateway({ policies: [...policies] })
+    for (const path of paths) {
+      const answer = await ask(app, path, { token: OPERATE })
+      expect([answer.status, await answer.text()]).toEqual([
+        404,
+        expect.stringContaining('Add observe() to use.'),
+      ])
+      expect((await ask(app, path, { token: null })).status).toBe(401)
+      expect((await ask(app, path, { token: API_TOKEN })).status).toBe(403)
     }
   })
 
