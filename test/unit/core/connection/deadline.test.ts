@@ -139,7 +139,13 @@ describe('a store with a deadline', () => {
   ])(
     'A call %s ends after its deadline starts no timer with a negative delay.',
     async (_, taskMs, layerMs) => {
-      const started = vi.spyOn(globalThis, 'setTimeout')
+      const delays: number[] = []
+      const start = setTimeout
+      // A spy would be taken away after the fake timers, and bring them back for the files after this one.
+      globalThis.setTimeout = ((task: () => void, ms: number) => {
+        delays.push(ms)
+        return start(task, ms)
+      }) as typeof setTimeout
       const busy = () => vi.setSystemTime(Date.now() + 1_000) // the isolate is busy
       const store = storeBy(async (_, options) => {
         if (layerMs > 0) await new Promise((resolve) => setTimeout(resolve, layerMs))
@@ -150,7 +156,7 @@ describe('a store with a deadline', () => {
       const failing = errorOf(withDeadline(store).decide([], { deadlineMs: 150 }))
       await vi.advanceTimersByTimeAsync(3_000)
       expect(await failing).toMatchObject({ code: 'timeout' })
-      expect(Math.min(...started.mock.calls.map(([, ms]) => ms!))).toBeGreaterThanOrEqual(0)
+      expect(Math.min(...delays)).toBeGreaterThanOrEqual(0)
     },
   )
 
