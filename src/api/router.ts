@@ -37,27 +37,24 @@ const endpoints: Endpoint[] = [
 const noLimits = async (call: Call) => noOverrides(policyIn(call))
 
 /** Tell what a configuration lacks. If it has that, the endpoint of a feature is found first. */
-const lacking: Endpoint[] = [
-  { path: /^\/policies\/([^/]+)\/keys$/, methods: ['GET'], scopes: ['operate'], answer: noLimits },
+const lacking = [
+  { path: /^\/policies\/([^/]+)\/keys$/, methods: ['GET'], answer: noLimits },
   {
     path: /^\/policies\/([^/]+)\/keys\/[^/]+\/limit$/,
     methods: ['GET', 'PUT', 'DELETE'],
-    scopes: ['operate'],
     answer: noLimits,
   },
   {
     path: /^\/policies\/([^/]+)\/bans$/,
     methods: ['GET'],
-    scopes: ['operate'],
-    answer: async (call) => noList(policyIn(call)),
+    answer: async (call: Call) => noList(policyIn(call)),
   },
   {
     path: /^\/(?:stats|metrics)()$/,
     methods: ['GET', 'HEAD'],
-    scopes: ['operate'],
     answer: async () => noCounts(),
   },
-]
+].map((one): Endpoint => ({ ...one, scopes: ['operate'] }))
 
 /**
  * Creates the router of the paths under `/_sluice/`: health, readiness and the decision API (docs/reference/decision-api.md), whose

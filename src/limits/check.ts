@@ -9,7 +9,7 @@ export const wrong = (call: string, problem: ConfigProblem) =>
 export const mistake = (call: string, path: string, expected: string, value: unknown) =>
   wrong(call, { path, expected, got: show(value) })
 
-/** The problem of a name that is none of some. */
+/** The problem of a name that is not in a list of names. */
 export const noneOf = (path: string, names: string[], name: unknown): ConfigProblem => ({
   path,
   expected: names.map((one) => JSON.stringify(one)).join(' or '),
